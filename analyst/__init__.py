@@ -1,0 +1,1 @@
+"""What everyone who asks runs."""

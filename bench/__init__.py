@@ -1,0 +1,1 @@
+"""What the project costs, measured. `python -m bench` lists the benchmarks."""

@@ -1,0 +1,78 @@
+"""What every benchmark prints and writes: a table, and JSON that names the machine, commit, seed and command."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Result:
+    """One figure, what it is, and the goal it is held against."""
+
+    key: str
+    value: float | None
+    what: str
+    goal: str = ""
+    met: bool | None = None
+
+    @staticmethod
+    def at_most(key: str, value: float, limit: float, what: str) -> "Result":
+        return Result(key, value, what, f"<= {limit:g}", value <= limit)
+
+    @staticmethod
+    def at_least(key: str, value: float, limit: float, what: str) -> "Result":
+        return Result(key, value, what, f">= {limit:g}", value >= limit)
+
+
+def cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def commit() -> str:
+    here = Path(__file__).resolve().parent
+    run = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=here, capture_output=True, text=True)
+    return run.stdout.strip() or "unknown"
+
+
+def about(seed: int) -> dict[str, object]:
+    return {
+        "cpu": cpu_name(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "commit": commit(),
+        "seed": seed,
+        "command": " ".join(["python -m bench", *sys.argv[1:]]),
+    }
+
+
+def print_table(results: Sequence[Result]) -> None:
+    print(f"{'key':<26} {'value':>10} {'goal':>9}        what")
+    for r in results:
+        value = "not run" if r.value is None else f"{r.value:.3g}"
+        met = {None: "", True: "ok", False: "MISSED"}[r.met]
+        print(f"{r.key:<26} {value:>10} {r.goal:>9} {met:<6} {r.what}")
+
+
+def write_json(path: str | None, results: Sequence[Result], seed: int) -> None:
+    if path is None:
+        return
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    body = {
+        **about(seed),
+        "results": {r.key: r.value for r in results},
+        "goals": {r.key: {"goal": r.goal, "met": r.met, "what": r.what} for r in results if r.goal},
+    }
+    target.write_text(json.dumps(body, indent=2) + "\n")
+    print(f"\nwrote {target}")

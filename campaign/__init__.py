@@ -1,0 +1,1 @@
+"""What dealer, servers and analyst must agree on."""

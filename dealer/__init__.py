@@ -1,0 +1,1 @@
+"""What a data owner runs."""

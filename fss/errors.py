@@ -1,0 +1,28 @@
+"""What this package raises. Every error is a ValueError that names what was given and what was expected.
+
+FssError
++-- DomainError       a number of bits, a point, an alpha or a payload outside its range
++-- ShapeError        an array of the wrong shape, length or dtype
++-- KeyFormatError    bytes or a file that are not exactly one well-formed batch of keys
+    +-- KeyMismatchError  keys that do not belong together (scheme, domain, party, campaign)
+"""
+
+
+class FssError(ValueError):
+    """Base of all errors of this package."""
+
+
+class DomainError(FssError):
+    """A value outside the range that the scheme is defined on."""
+
+
+class ShapeError(FssError):
+    """An array whose shape, length or dtype does not fit."""
+
+
+class KeyFormatError(FssError):
+    """Bytes that are not exactly one well-formed batch of keys."""
+
+
+class KeyMismatchError(KeyFormatError):
+    """Keys of different schemes, domains, parties or campaigns, used together."""

@@ -1,0 +1,119 @@
+"""The prime field Z_p with p = 2^61 - 1, on arrays of uint64.
+
+A canonical element lies in [0, p). Because 2^61 = 1 (mod p), `fold` brings any uint64 down to at most p + 7 with a
+mask, a shift and an addition, so sums can run lazily in the three spare bits and be made canonical once, at the end.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fss.errors import DomainError, ShapeError
+
+Words = NDArray[np.uint64]
+
+BITS = 61
+P = (1 << BITS) - 1
+
+MASK = np.uint64(P)
+_SHIFT = np.uint64(BITS)
+_LOW32 = np.uint64(0xFFFFFFFF)
+_32 = np.uint64(32)
+_29 = np.uint64(BITS - 32)
+_LOW29 = np.uint64((1 << (BITS - 32)) - 1)
+
+
+def fold(x: Words) -> Words:
+    """The same elements, each at most p + 7."""
+    return (x & MASK) + (x >> _SHIFT)
+
+
+def fold_into(x: Words, scratch: Words) -> None:
+    """`fold`, in place."""
+    np.right_shift(x, _SHIFT, out=scratch)
+    np.bitwise_and(x, MASK, out=x)
+    np.add(x, scratch, out=x)
+
+
+def canonical(x: Words) -> Words:
+    """The same elements in [0, p), from any uint64."""
+    folded = fold(x)
+    return folded - MASK * (folded >= MASK)
+
+
+def is_canonical(x: Words) -> bool:
+    return bool((x < MASK).all())
+
+
+def add(a: Words, b: Words) -> Words:
+    return canonical(a + b)
+
+
+def neg(a: Words) -> Words:
+    return canonical(MASK - a)
+
+
+def sub(a: Words, b: Words) -> Words:
+    return canonical(a + (MASK - b))
+
+
+def _times_2_32(x: Words) -> Words:
+    """2^32 x for canonical x: a rotation of 61 bits."""
+    return ((x & _LOW29) << _32) | (x >> _29)
+
+
+# How to cut any uint64 into two halves of 32 bits, of which up to 2^32 can be summed apart: nothing overflows or is
+# rounded. `join` puts the sums together.
+HALVES = (np.bitwise_and, _LOW32), (np.right_shift, _32)
+
+
+def join(low: Words, high: Words) -> Words:
+    """low + 2^32 high, canonical, from sums of halves."""
+    return add(canonical(low), _times_2_32(canonical(high)))
+
+
+def total(x: Words, axis: int = -1) -> Words:
+    """The sum along an axis of up to 2^32 arbitrary uint64 words, canonical."""
+    low, high = (np.asarray(np.add.reduce(cut(x, by), axis=axis)) for cut, by in HALVES)
+    return join(low, high)
+
+
+def prefix_sum(x: Words) -> Words:
+    """Running sums along the last axis: out[t] = x[0] + ... + x[t]."""
+    low, high = (np.cumsum(cut(x, by), axis=-1, dtype=np.uint64) for cut, by in HALVES)
+    return join(low, high)
+
+
+def encode(values: ArrayLike) -> Words:
+    """Signed integers, |v| <= (p - 1) / 2, as field elements."""
+    signed = np.asarray(values)
+    if signed.dtype.kind not in "iu":
+        raise ShapeError(f"field.encode takes integers, got dtype {signed.dtype}")
+    if signed.size and (int(signed.max()) > P // 2 or int(signed.min()) < -(P // 2)):
+        raise DomainError(f"field.encode takes |v| <= {P // 2}, got {int(signed.min())} to {int(signed.max())}")
+    wide = signed.astype(np.int64)
+    return np.where(wide < 0, wide + P, wide).astype(np.uint64)
+
+
+def decode(elements: Words) -> NDArray[np.int64]:
+    """Field elements as signed integers: the upper half of the field is negative."""
+    signed = check_elements(elements, "elements").astype(np.int64)
+    return np.where(signed > P // 2, signed - P, signed)
+
+
+def check_elements(elements: Words, name: str) -> Words:
+    """Raise unless this is an array of canonical elements."""
+    if not isinstance(elements, np.ndarray) or elements.dtype != np.uint64:
+        raise ShapeError(f"{name} must be a uint64 array, got {getattr(elements, 'dtype', type(elements).__name__)}")
+    if not is_canonical(elements):
+        raise DomainError(f"{name} must lie in [0, p), p = 2^61 - 1; the largest is {int(elements.max())}")
+    return elements
+
+
+def add_all(parts: Sequence[Words]) -> Words:
+    """The sum of equally shaped arrays of canonical elements."""
+    result = parts[0]
+    for part in parts[1:]:
+        result = add(result, part)
+    return result

@@ -1,0 +1,147 @@
+"""Key generation's walk down the path to alpha, for both parties at once: what DCF and DPF have in common.
+
+On the path the parties hold independent seeds and different control bits; a correction word makes them agree as soon
+as an evaluation leaves it. All secrets (alpha's bits, control bits) act as masks, never as branches or indices.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fss import field
+from fss.errors import DomainError, ShapeError
+from fss.field import Words
+from fss.keys import CONTROL, ROOT_HI, ROOT_LO, TOP_BIT, KeyBatch, KeyType, Scheme, check_bits
+from fss.prg import SEED_BYTES, Aes, as_bytes, sigma, tree_prg
+
+RAND_BYTES = 2 * SEED_BYTES
+
+# Keys that are generated together: small enough for the cache, large enough to pay for numpy's calls.
+CHUNK = 16384
+
+
+class Fill(Protocol):
+    """What a scheme does with one chunk: walk the path to the bottom and write every word."""
+
+    def __call__(self, path: "Path", beta: Words) -> None: ...
+
+
+def make_keys(
+    fill: Fill, scheme: Scheme, alphas: ArrayLike, bits: int, binder: bytes, rand: bytes, beta: ArrayLike
+) -> tuple[KeyBatch, KeyBatch]:
+    """Check the input, then make the keys of both parties chunk by chunk."""
+    check_bits(bits)
+    positions = _check_alphas(alphas, bits)
+    n = positions.size
+    if len(rand) != n * RAND_BYTES:
+        raise ShapeError(f"rand must have {RAND_BYTES} bytes a key, {n * RAND_BYTES} for {n} keys; got {len(rand)}")
+    seeds = np.frombuffer(rand, np.uint64).reshape(n, 4)
+    payload = _check_beta(beta, n)
+    types = [KeyType(scheme, bits, b, binder) for b in (0, 1)]
+    words = [np.empty((t.words, n), np.uint64) for t in types]
+    for a in range(0, n, CHUNK):
+        part = slice(a, a + CHUNK)
+        path = Path(types[0], positions[part], seeds[part], (words[0][:, part], words[1][:, part]))
+        fill(path, payload[part])
+    return KeyBatch(types[0], words[0]), KeyBatch(types[1], words[1])
+
+
+def _check_alphas(alphas: ArrayLike, bits: int) -> Words:
+    array = np.asarray(alphas)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ShapeError(f"alphas must be a 1-d integer array, got shape {array.shape}, dtype {array.dtype}")
+    # The bad alpha itself is somebody's secret: name its place, not its value.
+    bad = np.flatnonzero((array < 0) | (array > (1 << bits) - 1))
+    if bad.size:
+        raise DomainError(f"alpha number {bad[0]} is outside the domain 0 to {(1 << bits) - 1}")
+    return array.astype(np.uint64)
+
+
+def _check_beta(beta: ArrayLike, n: int) -> Words:
+    array = np.asarray(beta)
+    if array.dtype.kind not in "iu" or array.shape not in ((), (n,)):
+        raise ShapeError(f"beta must be an integer or {n} of them, got shape {array.shape}, dtype {array.dtype}")
+    if array.size and (int(array.min()) < 0 or int(array.max()) >= field.P):
+        raise DomainError("beta must lie in [0, p), p = 2^61 - 1")
+    return np.broadcast_to(array.astype(np.uint64), (n,))
+
+
+class Path:
+    """One chunk of keys being made. `words[b]` are the columns of party b's keys."""
+
+    def __init__(self, type: KeyType, alphas: Words, rand: Words, words: tuple[Words, Words]) -> None:
+        self.type, self._alphas, self._words = type, alphas, words
+        self._prg = tree_prg(type.binder)
+        self._rows = [np.empty((alphas.size, 2), np.uint64) for _ in (0, 1)]
+        self._hashed = np.empty((alphas.size, 2), np.uint64)
+        # t_b^(0) = b, in the top bit of the seed
+        self._lo = [(rand[:, 2 * b] & ~TOP_BIT) | np.uint64(b << 63) for b in (0, 1)]
+        self._hi = [np.ascontiguousarray(rand[:, 2 * b + 1]) for b in (0, 1)]
+        for b in (0, 1):
+            words[b][ROOT_LO], words[b][ROOT_HI], words[b][CONTROL] = self._lo[b], self._hi[b], 0
+            sigma(self._lo[b], self._hi[b], self._rows[b])
+
+    def bit(self, level: int) -> Words:
+        """Bit `level` of alpha, counted from the top, as a mask: all ones where the path goes right."""
+        return mask_of(self._alphas << np.uint64(64 - self.type.bits + level))
+
+    def leaf(self) -> Words:
+        """Alpha's position among the leaves of its terminal node."""
+        return self._alphas & np.uint64(self.type.leaves - 1)
+
+    def sign(self) -> Words:
+        """What turns an element into (-1)^t1 times it by xor: -x is the complement of x in 61 bits."""
+        return mask_of(self._lo[1]) & field.MASK
+
+    def put(self, word: int, value: Words) -> None:
+        """Write a word that both keys share, made canonical."""
+        element = field.canonical(value)
+        for b in (0, 1):
+            self._words[b][word] = element
+
+    def values(self, b: int) -> tuple[Words, Words]:
+        """Party b's value for the left and the right child, at most p each."""
+        left, right = self._hash(b, self._prg.value)
+        return left & field.MASK, right & field.MASK
+
+    def leaf_values(self, b: int) -> list[Words]:
+        """Party b's values for the leaves of the terminal node, at most p each."""
+        blocks = [self._hash(b, side) for side in self._prg.sides[: max(1, self.type.leaves // 2)]]
+        return [half & field.MASK for block in blocks for half in block]
+
+    def descend(self, level: int) -> None:
+        """Correct one level and go down to the child on the path. BCG+21 Fig. 3, Gen lines 4 to 9 and 12 to 14."""
+        right = self.bit(level)
+        child = [[self._hash(b, side) for side in self._prg.sides] for b in (0, 1)]
+        differ = [[child[0][side][half] ^ child[1][side][half] for half in (0, 1)] for side in (0, 1)]
+        # s_CW = s_0^Lose xor s_1^Lose; t_CW^L = t_0^L xor t_1^L xor alpha_i xor 1; t_CW^R = t_0^R xor t_1^R xor alpha_i
+        cw_lo, cw_hi = (select(right, differ[0][half], differ[1][half]) for half in (0, 1))
+        turn_left = ~(differ[0][0] ^ right) & TOP_BIT
+        turn_right = (differ[1][0] ^ right) & TOP_BIT
+        cw_lo = (cw_lo & ~TOP_BIT) | turn_left
+        apart = turn_left ^ turn_right
+        word = self.type.level(level)
+        for b in (0, 1):
+            self._words[b][word], self._words[b][word + 1] = cw_lo, cw_hi
+            self._words[b][CONTROL] |= apart >> np.uint64(63 - level)
+        cw_lo = cw_lo ^ (apart & right)
+        for b in (0, 1):
+            t = mask_of(self._lo[b])
+            self._lo[b] = select(right, child[b][1][0], child[b][0][0]) ^ (t & cw_lo)
+            self._hi[b] = select(right, child[b][1][1], child[b][0][1]) ^ (t & cw_hi)
+            sigma(self._lo[b], self._hi[b], self._rows[b])
+
+    def _hash(self, b: int, aes: Aes) -> tuple[Words, Words]:
+        rows, hashed = self._rows[b], self._hashed
+        aes.encrypt(as_bytes(rows), as_bytes(hashed))
+        return hashed[:, 0] ^ rows[:, 0], hashed[:, 1] ^ rows[:, 1]
+
+
+def mask_of(bit: Words) -> Words:
+    """All ones where the top bit is set."""
+    return (bit.view(np.int64) >> np.int64(63)).view(np.uint64)
+
+
+def select(mask: Words, where_set: Words, where_clear: Words) -> Words:
+    return where_clear ^ (mask & (where_set ^ where_clear))

@@ -1,0 +1,1 @@
+"""What the operator of one of the two servers runs."""

@@ -1,0 +1,39 @@
+"""The benchmarks run, and write what they promise."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "bench", *args], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_core_writes_its_results(tmp_path: Path) -> None:
+    out = tmp_path / "core.json"
+    done = run("core", "--json", str(out), "--rounds", "1", "--keys", "64", "--point-keys", "1000")
+    assert done.returncode == 0, done.stderr
+    body = json.loads(out.read_text())
+    assert {"cpu", "commit", "seed", "command", "results"} <= body.keys()
+    keys = {"dcf_point_vs_aes", "dcf_domain_vs_aes", "dpf_domain_vs_aes", "threads_2_vs_1", "domain_sum_extra_mb"}
+    assert all(body["results"][key] > 0 for key in keys)
+    assert {"dcf_point_vs_sycret", "dcf_gen_vs_sycret"} <= body["results"].keys()
+    assert "dcf_point_vs_aes" in done.stdout
+
+
+def test_demo_is_exact() -> None:
+    done = run("demo")
+    assert done.returncode == 0, done.stderr
+    assert "exact at all 128 ages: True" in done.stdout
+
+
+@pytest.mark.parametrize(("args", "code"), [((), 0), (("nonsense",), 2)])
+def test_usage_lists_the_benchmarks(args: tuple[str, ...], code: int) -> None:
+    done = run(*args)
+    assert done.returncode == code
+    assert "core" in done.stdout

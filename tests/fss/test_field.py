@@ -1,0 +1,65 @@
+"""Z_p against Python's integers."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fss import DomainError, ShapeError, field
+
+P = 2**61 - 1
+any_word = st.integers(0, 2**64 - 1)
+element = st.integers(0, P - 1)
+
+
+def words(*values: int) -> field.Words:
+    return np.array(values, np.uint64)
+
+
+@given(any_word)
+def test_canonical_is_the_remainder(x: int) -> None:
+    assert field.canonical(words(x)).tolist() == [x % P]
+    assert int(field.fold(words(x))[0]) <= P + 7
+
+
+@given(element, element)
+def test_arithmetic_equals_python(a: int, b: int) -> None:
+    assert field.add(words(a), words(b)).tolist() == [(a + b) % P]
+    assert field.sub(words(a), words(b)).tolist() == [(a - b) % P]
+    assert field.neg(words(a)).tolist() == [-a % P]
+
+
+@given(st.lists(any_word, min_size=1, max_size=50))
+def test_sums_of_any_words_are_exact(xs: list[int]) -> None:
+    assert int(field.total(words(*xs))) == sum(xs) % P
+    assert field.prefix_sum(words(*xs)).tolist() == [sum(xs[: i + 1]) % P for i in range(len(xs))]
+
+
+@pytest.mark.parametrize("x", [0, 1, P - 1, P, P + 1, P + 7, 2**62, 2**64 - 1])
+def test_edges(x: int) -> None:
+    assert field.canonical(words(x)).tolist() == [x % P]
+
+
+def test_a_sum_at_the_limits_does_not_overflow() -> None:
+    assert int(field.total(np.full(1_000_000, 2**64 - 1, np.uint64))) == 1_000_000 * (2**64 - 1) % P
+
+
+@given(st.integers(-(P // 2), P // 2))
+def test_signed_decoding_inverts_encoding(v: int) -> None:
+    assert field.decode(field.encode(np.array([v]))).tolist() == [v]
+
+
+def test_a_negative_noisy_count_comes_out_negative() -> None:
+    share0, share1 = words(123456789), field.sub(field.encode([-17]), words(123456789))
+    assert field.decode(field.add(share0, share1)).tolist() == [-17]
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(DomainError, match="must lie in"):
+        field.decode(words(P))
+    with pytest.raises(ShapeError, match="uint64"):
+        field.decode(np.array([1.0]))
+    with pytest.raises(ShapeError, match="integers"):
+        field.encode([0.5])
+    with pytest.raises(DomainError, match=r"\|v\| <="):
+        field.encode(np.array([2**61], np.int64))

@@ -1,0 +1,136 @@
+"""Keys as bytes and as files: frozen vectors, strict decoding, mapping without reading, no secrets in print."""
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fss import KeyBatch, KeyFormatError, KeyMismatchError, KeyType, Scheme, dcf, dpf
+from fss.keys import FILE_HEADER_BYTES
+from tests.fss.helpers import BINDER, NAMES, SCHEMES, make
+
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "fss_keys.json").read_text())
+VECTOR_BINDER = bytes.fromhex(VECTORS["binder"])
+
+GOOD = VECTORS["good"]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=[f"{v['scheme']}-{v['bits']}-{v['alpha']}" for v in GOOD])
+def test_frozen_keys_and_shares(case: dict[str, Any]) -> None:
+    scheme: ModuleType = {"dcf": dcf, "dpf": dpf}[case["scheme"]]
+    rand = bytes.fromhex(case["rand"])
+    made = scheme.gen([case["alpha"]], bits=case["bits"], binder=VECTOR_BINDER, rand=rand, beta=[case["beta"]])
+    for b in (0, 1):
+        stored = bytes.fromhex(case["keys"][b])
+        assert made[b].to_bytes() == stored
+        decoded = KeyBatch.from_bytes(stored, VECTOR_BINDER)
+        assert scheme.at_points(decoded, case["points"])[:, 0].tolist() == case["shares"][b]
+
+
+@pytest.mark.parametrize("case", VECTORS["bad"], ids=[v["name"] for v in VECTORS["bad"]])
+def test_malformed_keys_name_their_error(case: dict[str, str]) -> None:
+    with pytest.raises(KeyFormatError, match=case["error"]):
+        KeyBatch.from_bytes(bytes.fromhex(case["key"]), VECTOR_BINDER)
+
+
+SOME_KEYS = [bytes.fromhex(v["keys"][b]) for v in GOOD if v["bits"] <= 8 for b in (0, 1)]
+
+
+@st.composite
+def mutated_keys(draw: st.DrawFn) -> bytes:
+    """A good key with a few bytes overwritten, then cut or extended: the neighbourhood where a lax decoder fails."""
+    key = bytearray(draw(st.sampled_from(SOME_KEYS)))
+    for _ in range(draw(st.integers(0, 4))):
+        key[draw(st.integers(0, len(key) - 1))] = draw(st.integers(0, 255))
+    return bytes(key)[: draw(st.integers(0, len(key) + 1))] + draw(st.binary(max_size=9))
+
+
+@given(st.one_of(st.binary(max_size=300), mutated_keys()))
+@example(b"")
+def test_any_bytes_decode_to_themselves_or_raise(data: bytes) -> None:
+    try:
+        batch = KeyBatch.from_bytes(data, VECTOR_BINDER)
+    except KeyFormatError:
+        return
+    assert batch.to_bytes() == data
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
+@pytest.mark.parametrize("bits", [1, 2, 3, 16, 32])
+def test_bytes_and_files_round_trip(scheme: ModuleType, bits: int, tmp_path: Path) -> None:
+    for keys in make(scheme, [0, 1, 1], bits):
+        again = KeyBatch.from_bytes(keys.to_bytes(), BINDER, expected=keys.type)
+        keys.save(tmp_path / "k")
+        mapped = KeyBatch.open(tmp_path / "k", BINDER, expected=keys.type)
+        mapped.check_canonical()
+        for other in (again, mapped):
+            assert other.type == keys.type
+            assert np.array_equal(other.words, keys.words)
+        assert mapped.to_bytes() == keys.to_bytes()
+
+
+def test_a_file_is_mapped_not_copied(tmp_path: Path) -> None:
+    keys = make(dcf, np.arange(100), 8)[0]
+    keys.save(tmp_path / "k")
+    mapped = KeyBatch.open(tmp_path / "k", BINDER)
+    assert isinstance(mapped.words.base, np.memmap)
+    assert not mapped.words.flags.writeable
+    assert np.shares_memory(mapped[10:20].words, mapped.words)
+    assert np.array_equal(dcf.sum_over_domain(mapped, threads=2), dcf.sum_over_domain(keys))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: f[:-1], "should have 15264 bytes for 100 keys, but has 15263"),
+        (lambda f: f + b"\0", "but has 15265"),
+        (lambda f: f[:20], "not a key file"),
+        (lambda f: b"x" + f[1:], "not a key file"),
+        (lambda f: f[:30] + b"x" + f[31:], "not a key file"),
+        (lambda f: f[:16] + (99).to_bytes(8, "little") + f[24:], "for 99 keys"),
+        (lambda f: b"", "not a key file"),
+    ],
+)
+def test_damaged_files_are_refused(damage: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "k"
+    make(dcf, np.arange(100) % 64, 6)[0].save(path)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(KeyFormatError, match=message):
+        KeyBatch.open(path, BINDER)
+
+
+def test_an_empty_batch_has_a_file_too(tmp_path: Path) -> None:
+    make(dpf, np.zeros(0, np.int64), 6)[0].save(tmp_path / "k")
+    assert (tmp_path / "k").stat().st_size == FILE_HEADER_BYTES
+    assert len(KeyBatch.open(tmp_path / "k", BINDER)) == 0
+
+
+def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
+    k0, k1 = make(dcf, [1], 8)
+    with pytest.raises(KeyMismatchError, match="party 1 where party 0"):
+        KeyBatch.from_bytes(k1.to_bytes(), BINDER, expected=k0.type)
+    with pytest.raises(KeyMismatchError, match="another campaign"):
+        KeyBatch.from_bytes(k0.to_bytes(), b"another binder")
+    k0.save(tmp_path / "k")
+    with pytest.raises(KeyMismatchError, match="bits 8 where bits 9"):
+        KeyBatch.open(tmp_path / "k", BINDER, expected=KeyType(Scheme.DCF, 9, 0, BINDER))
+
+
+def test_size() -> None:
+    sizes = {bits: KeyType(Scheme.DCF, bits, 0, BINDER).key_bytes for bits in (8, 16, 32)}
+    assert sizes == {8: 208, 16: 400, 32: 784}
+    assert sizes[16] <= 24 * 17 + 8
+    assert KeyType(Scheme.DPF, 16, 0, BINDER).key_bytes == 288
+
+
+def test_repr_shows_sizes_only() -> None:
+    keys = make(dcf, [77], 16)[0]
+    shown = repr(keys)
+    assert shown == "<KeyBatch DCF keys=1 bits=16 party=0 key_bytes=400>"
+    for word in keys.words[:, 0]:
+        assert str(int(word)) not in shown

@@ -1,0 +1,41 @@
+"""Imports point one way: fss <- campaign <- {dealer | servers | analyst} <- bench, tests."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+MAY_IMPORT = {
+    "fss": {"fss"},
+    "campaign": {"fss", "campaign"},
+    "dealer": {"fss", "campaign", "dealer"},
+    "servers": {"fss", "campaign", "servers"},
+    "analyst": {"fss", "campaign", "analyst"},
+    "bench": {"fss", "campaign", "dealer", "servers", "analyst", "bench"},
+}
+OURS = {*MAY_IMPORT, "tests"}
+
+
+def imported(source: str) -> set[str]:
+    """The top-level packages that a module imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_import_direction(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        wrong = (imported(path.read_text()) & OURS) - MAY_IMPORT[package]
+        assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
+
+
+def test_the_check_sees_imports() -> None:
+    assert imported("import servers.store\ndef f():\n    from dealer import share") == {"servers", "dealer"}
