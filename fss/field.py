@@ -90,8 +90,9 @@ def encode(values: ArrayLike) -> Words:
     signed = np.asarray(values)
     if signed.dtype.kind not in "iu":
         raise ShapeError(f"field.encode takes integers, got dtype {signed.dtype}")
-    if signed.size and (int(signed.max()) > P // 2 or int(signed.min()) < -(P // 2)):
-        raise DomainError(f"field.encode takes |v| <= {P // 2}, got {int(signed.min())} to {int(signed.max())}")
+    bad = np.flatnonzero((signed.ravel() > P // 2) | (signed.ravel() < -(P // 2)))
+    if bad.size:
+        raise DomainError(f"field.encode takes |v| <= {P // 2}; number {bad[0]} is larger")
     wide = signed.astype(np.int64)
     return np.where(wide < 0, wide + P, wide).astype(np.uint64)
 
@@ -107,7 +108,9 @@ def check_elements(elements: Words, name: str) -> Words:
     if not isinstance(elements, np.ndarray) or elements.dtype != np.uint64:
         raise ShapeError(f"{name} must be a uint64 array, got {getattr(elements, 'dtype', type(elements).__name__)}")
     if not is_canonical(elements):
-        raise DomainError(f"{name} must lie in [0, p), p = 2^61 - 1; the largest is {int(elements.max())}")
+        raise DomainError(
+            f"{name} must lie in [0, p), p = 2^61 - 1; number {int(np.argmax(elements >= MASK))} does not"
+        )
     return elements
 
 

@@ -16,6 +16,7 @@ the campaign) and its words, little-endian.
 
 import enum
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,8 +61,10 @@ class KeyType:
     binder: bytes
 
     def __post_init__(self) -> None:
+        if not isinstance(self.scheme, Scheme):
+            raise DomainError(f"scheme must be a Scheme, got {self.scheme!r}")
         check_bits(self.bits)
-        if self.party not in (0, 1):
+        if type(self.party) is not int or self.party not in (0, 1):
             raise DomainError(f"party must be 0 or 1, got {self.party!r}")
         if not isinstance(self.binder, bytes) or not self.binder:
             raise ShapeError("the binder must be the campaign's nonce, as non-empty bytes")
@@ -105,8 +108,8 @@ class KeyType:
 
 
 def check_bits(bits: int) -> None:
-    if not 1 <= bits <= MAX_BITS:
-        raise DomainError(f"domain bits must be 1 to {MAX_BITS}, got {bits!r}")
+    if type(bits) is not int or not 1 <= bits <= MAX_BITS:
+        raise DomainError(f"domain bits must be an int, 1 to {MAX_BITS}, got {bits!r}")
 
 
 class KeyBatch:
@@ -165,9 +168,8 @@ class KeyBatch:
         rows = np.frombuffer(data, np.uint8).reshape(count, type.key_bytes)
         other = np.flatnonzero((rows[:, :HEADER_BYTES] != rows[0, :HEADER_BYTES]).any(axis=1))
         if other.size:
-            given = rows[other[0], :HEADER_BYTES].tobytes()
-            _parse_header(given, binder)
-            raise KeyMismatchError(f"key {other[0]} has header {given.hex()}, key 0 has {type.header.hex()}")
+            # Where a length is wrong, what stands in the header's place may be key material: name the row only.
+            raise KeyMismatchError(f"key {other[0]} has another header than key 0")
         batch = KeyBatch(type, np.ascontiguousarray(rows[:, HEADER_BYTES:]).view(np.uint64).T.copy())
         batch.check_canonical()
         return batch
@@ -185,33 +187,45 @@ class KeyBatch:
             raise KeyFormatError(f"key {int(np.argmin(good))}, word {word}: expected {what}")
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a key file: a 64-byte header and the words, level-major, as `open` maps them."""
+        """Write a key file: a 64-byte header and the words, level-major, as `open` maps them.
+
+        The file is complete and on disk before it takes the name, so an older one of that name, and whoever has it
+        mapped, is never damaged. Only its owner can read it.
+        """
         count = len(self).to_bytes(8, "little")
         header = (FILE_MAGIC + self.type.header + count).ljust(FILE_HEADER_BYTES, b"\0")
-        with Path(path).open("wb") as file:
-            file.write(header)
-            for row in self.words:
-                file.write(np.ascontiguousarray(row).data)
+        target = Path(path)
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
+                file.write(header)
+                for row in self.words:
+                    file.write(np.ascontiguousarray(row).data)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
 
     @staticmethod
     def open(path: str | os.PathLike[str], binder: bytes, *, expected: KeyType | None = None) -> "KeyBatch":
         """Map a key file without reading it. The header and the exact size are checked; `check_canonical` reads all."""
         path = Path(path)
-        size = path.stat().st_size
         with path.open("rb") as file:
-            header = file.read(FILE_HEADER_BYTES)
-        if len(header) != FILE_HEADER_BYTES or not header.startswith(FILE_MAGIC) or any(header[24:]):
-            raise KeyFormatError(f"{path.name} is not a key file: expected a {FILE_HEADER_BYTES}-byte header")
-        type = _parse_header(header[8:16], binder)
-        if expected is not None:
-            require_same(expected, type)
-        count = int.from_bytes(header[16:24], "little")
-        wanted = FILE_HEADER_BYTES + 8 * type.words * count
-        if size != wanted:
-            raise KeyFormatError(f"{path.name} should have {wanted} bytes for {count} keys, but has {size}")
-        if not count:
-            return KeyBatch(type, np.empty((type.words, 0), np.uint64))
-        words = np.memmap(path, np.uint64, "r", FILE_HEADER_BYTES, (type.words, count))
+            header, size = file.read(FILE_HEADER_BYTES), os.fstat(file.fileno()).st_size
+            if len(header) != FILE_HEADER_BYTES or not header.startswith(FILE_MAGIC) or any(header[24:]):
+                raise KeyFormatError(f"{path.name} is not a key file: expected a {FILE_HEADER_BYTES}-byte header")
+            type = _parse_header(header[8:16], binder)
+            if expected is not None:
+                require_same(expected, type)
+            count = int.from_bytes(header[16:24], "little")
+            wanted = FILE_HEADER_BYTES + 8 * type.words * count
+            if size != wanted:
+                raise KeyFormatError(f"{path.name} should have {wanted} bytes for {count} keys, but has {size}")
+            if not count:
+                return KeyBatch(type, np.empty((type.words, 0), np.uint64))
+            words = np.memmap(file, np.uint64, "r", FILE_HEADER_BYTES, (type.words, count))
         return KeyBatch(type, words.view(np.ndarray))
 
 

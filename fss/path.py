@@ -49,6 +49,8 @@ def make_keys(
 
 def _check_alphas(alphas: ArrayLike, bits: int) -> Words:
     array = np.asarray(alphas)
+    if not array.size:
+        array = array.astype(np.uint64)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ShapeError(f"alphas must be a 1-d integer array, got shape {array.shape}, dtype {array.dtype}")
     # The bad alpha itself is somebody's secret: name its place, not its value.

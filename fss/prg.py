@@ -60,6 +60,8 @@ def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
     """The first bytes of the draft's stream for one seed: the whole construction, for any number of blocks."""
     if len(seed) != SEED_BYTES:
         raise ShapeError(f"a seed has {SEED_BYTES} bytes, got {len(seed)}")
+    if not length:
+        return b""
     lo, hi = np.frombuffer(seed, np.uint64)
     blocks = -(-length // 16)
     rows = np.empty((blocks, 2), np.uint64)

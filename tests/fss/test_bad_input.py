@@ -11,21 +11,24 @@ from tests.fss.helpers import BINDER, make
 RAND = bytes(32)
 
 
-def gen(alphas: object = (1,), bits: int = 4, rand: bytes = RAND, **more: object) -> object:
+def gen(alphas: object = (1,), bits: object = 4, rand: bytes = RAND, **more: object) -> object:
     return dcf.gen(np.asarray(alphas), bits=bits, binder=BINDER, rand=rand, **more)  # type: ignore[arg-type]
 
 
 KEYS, OTHERS = make(dcf, [1, 2, 3], 4), make(dpf, [1, 2, 3], 4)
 
 CASES: list[tuple[str, type[FssError], str, Callable[[], object]]] = [
-    ("no bits", DomainError, "1 to 32, got 0", lambda: gen(bits=0)),
-    ("too many bits", DomainError, "1 to 32, got 33", lambda: gen(bits=33)),
+    ("no bits", DomainError, "an int, 1 to 32, got 0", lambda: gen(bits=0)),
+    ("too many bits", DomainError, "an int, 1 to 32, got 33", lambda: gen(bits=33)),
     (
         "alpha too large",
         DomainError,
         "alpha number 1 is outside the domain 0 to 15",
         lambda: gen([3, 16], rand=RAND * 2),
     ),
+    ("bits of another type", DomainError, r"an int, 1 to 32, got np.int64\(4\)", lambda: gen(bits=np.int64(4))),
+    ("a scheme by number", DomainError, "scheme must be a Scheme", lambda: _type(1, 0)),
+    ("a party by float", DomainError, "party must be 0 or 1, got 1.0", lambda: _type(Scheme.DCF, 1.0)),
     ("negative alpha", DomainError, "alpha number 0", lambda: gen([-1])),
     ("alpha not whole", ShapeError, "1-d integer array.*float64", lambda: gen([0.5])),
     ("alphas in a matrix", ShapeError, r"shape \(1, 1\)", lambda: gen([[1]])),
@@ -50,6 +53,10 @@ CASES: list[tuple[str, type[FssError], str, Callable[[], object]]] = [
     ("two campaigns", KeyMismatchError, "two campaigns", lambda: KeyBatch.concatenate([KEYS[0], _elsewhere()])),
     ("cut by a step", ShapeError, "step 1", lambda: KEYS[0][::2]),
 ]
+
+
+def _type(scheme: object, party: object) -> object:
+    return KeyType(scheme, 4, party, BINDER)  # type: ignore[arg-type]
 
 
 def _at(points: object) -> object:

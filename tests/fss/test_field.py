@@ -55,11 +55,11 @@ def test_a_negative_noisy_count_comes_out_negative() -> None:
 
 
 def test_bad_input_is_named() -> None:
-    with pytest.raises(DomainError, match="must lie in"):
+    with pytest.raises(DomainError, match=r"must lie in.*number 0 does not"):
         field.decode(words(P))
     with pytest.raises(ShapeError, match="uint64"):
         field.decode(np.array([1.0]))
     with pytest.raises(ShapeError, match="integers"):
         field.encode([0.5])
-    with pytest.raises(DomainError, match=r"\|v\| <="):
+    with pytest.raises(DomainError, match=r"\|v\| <= .*; number 0 is larger"):
         field.encode(np.array([2**61], np.int64))

@@ -104,6 +104,18 @@ def test_damaged_files_are_refused(damage: Any, message: str, tmp_path: Path) ->
         KeyBatch.open(path, BINDER)
 
 
+def test_saving_over_a_mapped_file_damages_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "k"
+    make(dcf, np.arange(2000) % 64, 6)[0].save(path)
+    mapped = KeyBatch.open(path, BINDER)
+    before = mapped.words.copy()
+    mapped[:500].save(path)
+    assert np.array_equal(mapped.words, before)
+    assert np.array_equal(KeyBatch.open(path, BINDER).words, before[:, :500])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [p.name for p in tmp_path.iterdir()] == ["k"]
+
+
 def test_an_empty_batch_has_a_file_too(tmp_path: Path) -> None:
     make(dpf, np.zeros(0, np.int64), 6)[0].save(tmp_path / "k")
     assert (tmp_path / "k").stat().st_size == FILE_HEADER_BYTES

@@ -120,7 +120,7 @@ def test_keys_depend_on_nothing_but_their_input() -> None:
 
 
 def test_no_keys_sum_to_zero() -> None:
-    empty = make(dpf, np.zeros(0, np.int64), 5)[1]
+    empty = make(dpf, [], 5)[1]
     assert isinstance(empty, KeyBatch)
     assert dpf.sum_over_domain(empty).tolist() == [0] * 32
     assert dpf.at_points(empty, [1, 2]).shape == (2, 0)

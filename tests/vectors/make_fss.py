@@ -49,7 +49,7 @@ def bad() -> list[dict[str, str]]:
         "control": (key[:24] + (1 << 6).to_bytes(8, "little") + key[32:], "word 2: expected at most 6 bits"),
         "level_value": (key[:48] + p + key[56:], "word 5: expected an element of Z_p"),
         "leaf_value": (key[:-8] + p, "word 24: expected an element of Z_p"),
-        "two_kinds": (key + key[:3] + b"\1" + key[4:], "key 1 has header"),
+        "two_kinds": (key + key[:3] + b"\1" + key[4:], "key 1 has another header"),
     }
     return [{"name": name, "key": value.hex(), "error": error} for name, (value, error) in changes.items()]
 

@@ -1,0 +1,170 @@
+"""The one table of everything that can go wrong between parties, servers and analysts.
+
+Each problem has a stable code (for programs), an HTTP status and a title; its message says what was wrong, what was
+expected and, where it helps, what to do. `document` is the RFC 9457 form that servers send and clients read back.
+
+Problem
++-- InvalidInput            the caller's data; sending it again will not help
+|   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, UnsupportedMediaType
++-- Refused                 the caller or the moment is wrong
+|   +-- NotAuthenticated, NotAuthorised, InvitationSpent, UnknownCampaign, CampaignDeleted, CampaignExists,
+|       DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed, TooFewUploads,
+|       UploadConflict, BudgetExceeded
++-- TryAgain                nothing was lost; the same request may succeed later
+    +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, Unavailable
+"""
+
+from typing import ClassVar
+
+URN = "urn:fss-ecdf:problem:"
+
+
+class Problem(Exception):
+    """Base of all problems. Subclasses set the code, the HTTP status and the title."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Something went wrong on the server"
+
+    def __init__(self, detail: str, *, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.detail, self.retry_after = detail, retry_after
+
+    def document(self) -> dict[str, object]:
+        """The problem document of RFC 9457."""
+        return {"type": URN + self.code, "title": self.title, "status": self.status, "detail": self.detail}
+
+
+class InvalidInput(Problem, ValueError):
+    code, status, title = "invalid-input", 400, "The request is not well-formed"
+
+
+class InvalidCampaign(InvalidInput):
+    code, status, title = "invalid-campaign", 422, "The campaign's description breaks a rule"
+
+
+class InvalidValue(InvalidInput):
+    code, status, title = "invalid-value", 422, "A value or stratum does not fit the campaign"
+
+
+class InvalidUpload(InvalidInput):
+    code, status, title = "invalid-upload", 400, "The upload is not well-formed"
+
+
+class InvalidQuery(InvalidInput):
+    code, status, title = "invalid-query", 400, "The question cannot be answered by this campaign"
+
+
+class BodyTooLarge(InvalidInput):
+    code, status, title = "body-too-large", 413, "The body is larger than the server accepts"
+
+
+class UnsupportedMediaType(InvalidInput):
+    code, status, title = "unsupported-media-type", 415, "The body has a media type that is not understood here"
+
+
+class Refused(Problem):
+    code, status, title = "refused", 403, "The request is refused"
+
+
+class NotAuthenticated(Refused):
+    code, status, title = "not-authenticated", 401, "A valid token is needed"
+
+
+class NotAuthorised(Refused):
+    code, status, title = "not-authorised", 403, "The token does not allow this"
+
+
+class InvitationSpent(Refused):
+    code, status, title = "invitation-spent", 403, "The invitation has been used for other uploads"
+
+
+class UnknownCampaign(Refused):
+    code, status, title = "unknown-campaign", 404, "There is no such campaign on this server"
+
+
+class CampaignDeleted(Refused):
+    code, status, title = "campaign-deleted", 410, "The campaign has been deleted; its id is not used again"
+
+
+class CampaignExists(Refused):
+    code, status, title = "campaign-exists", 409, "Another campaign has this id"
+
+
+class DigestMismatch(Refused):
+    code, status, title = "digest-mismatch", 409, "The two sides do not mean the same campaign"
+
+
+class NotYetOpen(Refused):
+    code, status, title = "not-yet-open", 409, "The campaign does not take uploads yet"
+
+
+class CampaignClosed(Refused):
+    code, status, title = "campaign-closed", 409, "The campaign takes no uploads any more"
+
+
+class CampaignFull(Refused):
+    code, status, title = "campaign-full", 409, "The campaign has as many uploads as it takes"
+
+
+class CampaignSealed(Refused):
+    code, status, title = "campaign-sealed", 409, "The campaign's set of uploads is fixed"
+
+
+class NotSealed(Refused):
+    code, status, title = "not-sealed", 409, "The campaign is not sealed yet, so nothing can be asked"
+
+
+class TooFewUploads(Refused):
+    code, status, title = "too-few-uploads", 409, "The campaign has fewer uploads than it promised to wait for"
+
+
+class UploadConflict(Refused):
+    code, status, title = "upload-conflict", 409, "Another upload has this id"
+
+
+class BudgetExceeded(Refused):
+    code, status, title = "budget-exceeded", 403, "The campaign's epsilon does not allow this answer"
+
+
+class TryAgain(Problem):
+    code, status, title = "try-again", 503, "Not now; nothing was lost"
+
+
+class TooManyRequests(TryAgain):
+    code, status, title = "too-many-requests", 429, "More requests than the server takes"
+
+
+class PeerUnavailable(TryAgain):
+    code, status, title = "peer-unavailable", 503, "The other server does not answer"
+
+
+class PeerMismatch(TryAgain):
+    code, status, title = "peer-mismatch", 502, "The other server's answer does not fit"
+
+
+class StorageFull(TryAgain):
+    code, status, title = "storage-full", 507, "The server's disk is full; nothing was stored"
+
+
+class Unavailable(TryAgain):
+    code, status, title = "unavailable", 503, "The server is starting or stopping"
+
+
+def problems() -> list[type[Problem]]:
+    """Every kind of problem, by code: the table in docs/protocol.md."""
+    found, queue = [], [Problem]
+    while queue:
+        kind = queue.pop()
+        found.append(kind)
+        queue.extend(kind.__subclasses__())
+    return sorted(found, key=lambda kind: kind.code)
+
+
+def from_document(document: dict[str, object]) -> Problem:
+    """The problem that another side sent, as the exception to raise here."""
+    code = str(document.get("type", "")).removeprefix(URN)
+    for kind in problems():
+        if kind.code == code:
+            return kind(str(document.get("detail", "")))
+    return Problem(f"{document.get('title', 'unknown problem')}: {document.get('detail', '')}")

@@ -1,0 +1,303 @@
+"""The public side of the noise: what is drawn, with which weights, how much it varies, and which epsilon that provides.
+
+Noise is drawn per node of a binary tree over the 2^depth positions of a campaign and added to counts. Positions are
+numbered from 0; the noise at position t is what is added to the number of values at positions 0, ..., t.
+
+`SliceTree` (the default): leaf noise z with z_root = 0, every inner node the sum of its children, and
+P(z) proportional to exp(-sum over nodes v below the root of w_level(v) |z_v|). The noise at t is z_0 + ... + z_t.
+
+`PaperTree`: an independent discrete Laplace variable on every node, the root included; the noise at t is the sum over
+t and all its ancestors (Eq. 1 of the paper).
+
+Everything here is one server's noise. Both servers add theirs, so an answer has twice the variance.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from campaign import tables
+from campaign.errors import InvalidCampaign
+from campaign.tables import KEPT_BITS, Floats, Table
+
+MAX_DEPTH = 32
+MIN_EPSILON, MAX_EPSILON = 0.001, 100.0
+
+# Bits of the pseudorandom function that decide one draw (servers/noise.py).
+DRAW_BITS = 128
+
+Positions = NDArray[np.int64]
+
+
+class Mechanism(ABC):
+    """One server's noise over 2^depth positions, for up to `instances` values a party and `epsilon` in all."""
+
+    name: str
+
+    def __init__(self, depth: int, epsilon: float, instances: int = 1) -> None:
+        if not 1 <= depth <= MAX_DEPTH:
+            raise InvalidCampaign(f"the noise tree has 1 to {MAX_DEPTH} levels, got {depth}")
+        if instances < 1:
+            raise InvalidCampaign(f"a party contributes at least 1 value, got {instances}")
+        if not MIN_EPSILON <= epsilon / instances <= MAX_EPSILON:
+            raise InvalidCampaign(
+                f"epsilon per value must be {MIN_EPSILON} to {MAX_EPSILON}, got {epsilon} / {instances} = "
+                f"{epsilon / instances:g}"
+            )
+        self.depth, self.instances = depth, instances
+        self._wanted = epsilon / instances
+
+    @property
+    def positions(self) -> int:
+        return 1 << self.depth
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """The privacy loss for a party that replaces up to `instances` values, derived from the weights."""
+
+    @property
+    @abstractmethod
+    def delta(self) -> float:
+        """A bound on the distance of all noise of a campaign from the ideal distribution (docs/privacy.md)."""
+
+    @abstractmethod
+    def variance(self, positions: ArrayLike) -> Floats:
+        """The exact variance of the noise at each position."""
+
+    @abstractmethod
+    def covariance(self, first: ArrayLike, second: ArrayLike) -> Floats:
+        """The exact covariance of the noise at two positions; arrays are taken pairwise."""
+
+    @abstractmethod
+    def mean_variance(self) -> float:
+        """The variance of the noise, averaged over all positions."""
+
+    @abstractmethod
+    def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
+        """Curves of Gaussian noise with the same covariance, at 2^levels evenly spaced positions: (count, 2^levels).
+
+        For bands and plans only; the servers never add this.
+        """
+
+    def difference_variance(self, first: ArrayLike, second: ArrayLike) -> Floats:
+        """The exact variance of the difference of the noise at two positions, as of the count between them.
+
+        Position -1 stands for "nothing counted yet", where there is no noise.
+        """
+        a, b = np.broadcast_arrays(self._check(first, -1), self._check(second, -1))
+        inner = np.where((a >= 0) & (b >= 0), self.covariance(np.maximum(a, 0), np.maximum(b, 0)), 0.0)
+        of_each = [np.where(p >= 0, self.variance(np.maximum(p, 0)), 0.0) for p in (a, b)]
+        return np.asarray(np.maximum(of_each[0] + of_each[1] - 2 * inner, 0.0))
+
+    def worst_variance(self) -> float:
+        """The variance at the noisiest position; for more than 2^16 positions, of a dense sample of them."""
+        step = max(1, self.positions >> 16)
+        start = np.arange(0, self.positions, step)
+        # a third of the way into each step, where no level below it contributes little
+        return float(max(self.variance(start + step // 3).max(), self.variance(start + 2 * step // 3).max()))
+
+    def _check(self, positions: ArrayLike, lowest: int = 0) -> Positions:
+        array = np.asarray(positions, np.int64)
+        if array.size and not (lowest <= array.min() and array.max() < self.positions):
+            raise InvalidCampaign(f"positions must be {lowest} to {self.positions - 1}")
+        return array
+
+
+def slice_profile(depth: int) -> list[float]:
+    """Relative weights from the leaves to the children of the root.
+
+    The minimum of the mean variance, found numerically; the children of the root need no weight of their own, since
+    what holds below them holds them. Small trees take the lower part of the profile.
+    """
+    if depth == 1:
+        return [1.0]
+    lower, middle, upper = [0.1977, 0.0329, 0.0545, 0.0621], 0.0642, [0.067, 0.071]
+    profile = [*lower, *[middle] * (depth - 7), *upper]
+    return [*profile[: depth - 1], 0.0]
+
+
+class SliceTree(Mechanism):
+    name = "slice-tree"
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        """w_0 (leaves) to w_{depth - 1}, such that 2 (w_0 + ... ) is at most epsilon, rounding included."""
+        profile = slice_profile(self.depth)
+        scale = self._wanted / (2 * math.fsum(profile))
+        while 2 * math.fsum(u * scale for u in profile) > self._wanted:
+            scale = math.nextafter(scale, 0.0)
+        return tuple(u * scale for u in profile)
+
+    @property
+    def epsilon(self) -> float:
+        """Replacing a value changes at most two nodes of a level, each by one: 2 sum of w, for each instance."""
+        return self.instances * 2 * math.fsum(self.weights)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tables.build(self.weights)
+
+    @property
+    def delta(self) -> float:
+        """Per node: what was cut off both ends of a table, its rounding, and that of a draw to DRAW_BITS bits."""
+        widest = max(table.reach for table in self.tables)
+        cut = 4 / -math.expm1(-self.weights[0])
+        per_node = (cut + 4.0) * 2.0**-KEPT_BITS + (4 * widest + 2) * 2.0**-DRAW_BITS
+        return 2.0 ** (self.depth + 1) * per_node
+
+    @cached_property
+    def node_variances(self) -> Floats:
+        """Var z on each level, from the leaves to the root, which is 0."""
+        return _marginal_variances(self.weights)
+
+    @cached_property
+    def level_variances(self) -> Floats:
+        """v_l = E[(z_left - p / 2)^2] for the children of level l.
+
+        Given its parent's value p, a left child has mean p / 2, by symmetry. So the deviations z_left - p / 2 of all
+        inner nodes are uncorrelated, and the noise is a Haar series in them: every variance is a sum of squares times
+        v_l, and v_l = Var z_l - Var z_{l+1} / 4.
+        """
+        total = self.node_variances
+        return np.asarray(total[:-1] - total[1:] / 4)
+
+    def variance(self, positions: ArrayLike) -> Floats:
+        t = self._check(positions)
+        return np.asarray(sum(self._haar(t, level) ** 2 * v for level, v in enumerate(self.level_variances)))
+
+    def covariance(self, first: ArrayLike, second: ArrayLike) -> Floats:
+        s, t = self._check(first), self._check(second)
+        total = np.zeros(np.broadcast_shapes(s.shape, t.shape))
+        for level, v in enumerate(self.level_variances):
+            same = ((s + 1) >> (level + 1)) == ((t + 1) >> (level + 1))
+            total += np.where(same, self._haar(s, level) * self._haar(t, level) * v, 0.0)
+        return total
+
+    @staticmethod
+    def _haar(t: Positions, level: int) -> Floats:
+        """The coefficient, in the noise at t, of the deviation of t's inner node above `level`.
+
+        With x the share of that node's half that lies at or before t: x if it is the left half, 1 - x if the right.
+        """
+        size = 1 << level
+        taken = (t + 1) & (2 * size - 1)
+        return np.asarray(np.minimum(taken, 2 * size - taken) / size)
+
+    def mean_variance(self) -> float:
+        total = 0.0
+        for level, v in enumerate(self.level_variances):
+            # the mean of (taken / size)^2 over the 2 size values of `taken`, which rise to 1 and fall again
+            size = float(1 << level)
+            total += float(v) * (1 / 3 + 1 / (6 * size**2))
+        return total
+
+    def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
+        nodes = np.zeros((count, 1))
+        for level in range(self.depth - 1, self.depth - 1 - levels, -1):
+            left = nodes / 2 + rng.normal(0, math.sqrt(self.level_variances[level]), nodes.shape)
+            nodes = np.stack([left, nodes - left], axis=2).reshape(count, -1)
+        return np.cumsum(nodes, axis=1)
+
+
+@lru_cache(maxsize=64)
+def _marginal_variances(weights: tuple[float, ...]) -> Floats:
+    """Var z on each level. Floating point is enough here: variances are shown, not sampled from.
+
+    With m_l(z) proportional to exp(-w_l |z|) c_l(z) the message from above, c_l = m_{l+1} * f_l and pi_l = f_l c_l is
+    the distribution of a node on level l; at the root m is 1 at 0.
+    """
+    message, variances = np.ones(1), [0.0]
+    for table, w in zip(reversed(tables.build(weights)), reversed(weights), strict=True):
+        f, values = table.floats, np.abs(np.arange(-table.reach, table.reach + 1.0))
+        c = _convolve_centre(message, f)
+        pi = f * c / (f @ c)
+        variances.append(float(pi @ values**2))
+        message = np.exp(-w * values) * c / c.max()
+    return np.array(variances[::-1])
+
+
+def _convolve_centre(a: Floats, b: Floats) -> Floats:
+    """The convolution of two symmetric arrays, on the values that b reaches."""
+    size = a.size + b.size - 1
+    length = 1 << size.bit_length()
+    whole = np.fft.irfft(np.fft.rfft(a, length) * np.fft.rfft(b, length), length)[:size]
+    start = size // 2 - b.size // 2
+    return np.maximum(whole[start : start + b.size], 0.0)
+
+
+class PaperTree(Mechanism):
+    """The paper's mechanism, at the paper's scale (depth + 1) / epsilon."""
+
+    name = "paper-tree"
+
+    @property
+    def sensitivity(self) -> int:
+        """At most how many nodes' noise must change by one to hide the replacement of one value."""
+        return self.depth + 1
+
+    @property
+    def rate(self) -> float:
+        """A node's noise is k with probability proportional to exp(-rate |k|)."""
+        rate = self._wanted / self.sensitivity
+        while rate * self.sensitivity > self._wanted:
+            rate = math.nextafter(rate, 0.0)
+        return rate
+
+    @property
+    def epsilon(self) -> float:
+        return self.instances * self.rate * self.sensitivity
+
+    @cached_property
+    def table(self) -> Table:
+        return tables.build((self.rate,))[0]
+
+    @property
+    def delta(self) -> float:
+        per_node = 4 / -math.expm1(-self.rate) * 2.0**-KEPT_BITS + (2 * self.table.reach + 1) * 2.0**-DRAW_BITS
+        return 2.0 ** (self.depth + 1) * per_node
+
+    @property
+    def node_variance(self) -> float:
+        """The variance of a discrete Laplace variable: 2 r / (1 - r)^2 with r = exp(-rate)."""
+        return 2 * math.exp(-self.rate) / math.expm1(-self.rate) ** 2
+
+    def variance(self, positions: ArrayLike) -> Floats:
+        return np.full(self._check(positions).shape, (self.depth + 1) * self.node_variance)
+
+    def covariance(self, first: ArrayLike, second: ArrayLike) -> Floats:
+        s, t = self._check(first), self._check(second)
+        shared = sum(((s >> level) == (t >> level)).astype(np.float64) for level in range(self.depth + 1))
+        return np.asarray(shared * self.node_variance)
+
+    def mean_variance(self) -> float:
+        return (self.depth + 1) * self.node_variance
+
+    def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
+        sigma, curve = math.sqrt(self.node_variance), np.zeros((count, 1))
+        for _ in range(levels):
+            curve = np.repeat(curve + rng.normal(0, sigma, curve.shape), 2, axis=1)
+        return curve + rng.normal(0, sigma * math.sqrt(self.depth + 1 - levels), curve.shape)
+
+
+class ExactPaperTree(PaperTree):
+    """The paper's mechanism at its exact sensitivity: any interval is a signed sum of at most `depth` dyadic ones."""
+
+    name = "paper-tree-exact"
+
+    @property
+    def sensitivity(self) -> int:
+        return self.depth
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {m.name: m for m in (SliceTree, PaperTree, ExactPaperTree)}
+
+
+def mechanism(name: str, depth: int, epsilon: float, instances: int = 1) -> Mechanism:
+    """The mechanism of this name."""
+    if name not in MECHANISMS:
+        raise InvalidCampaign(f"mechanism must be one of {', '.join(MECHANISMS)}, got {name!r}")
+    return MECHANISMS[name](depth, epsilon, instances)

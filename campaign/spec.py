@@ -1,0 +1,279 @@
+"""Campaign: the one thing that parties, servers and analysts must agree on, byte for byte.
+
+A campaign is written in TOML or JSON, checked completely when it is read, and never changed. Its digest stands in
+every upload, query and answer.
+
+>>> campaign = Campaign.from_toml('''
+... title = "HbA1c in clinic patients"
+... question = "How is the last HbA1c value (in %) of your patients distributed?"
+... epsilon = 1.0
+... strata = ["no event", "event"]
+... [grid]
+... kind = "linear"
+... from = 3.0
+... to = 15.0
+... step = 0.1
+... ''', id=bytes(32))
+>>> campaign.grid.size, campaign.bits, campaign.total_epsilon
+(121, 8, 1.0)
+>>> placed = campaign.place([7.05, 41.0], ["event", "no event"])
+>>> placed.positions, placed.above
+(array([169, 120]), 1)
+"""
+
+import base64
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
+from campaign.grid import MAX_BITS, Floats, Grid, check_strata
+from campaign.mechanism import Mechanism, mechanism
+from fss.keys import KeyType, Scheme
+
+ID_BYTES = 32
+DIGEST_BYTES = 32
+MAX_UPLOADS = 100_000_000
+MAX_STRATA = 4096
+_DIGEST_CONTEXT = b"fss-ecdf campaign 1\n"
+
+
+def to_base64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def from_base64url(text: object, length: int, what: str) -> bytes:
+    """Strictly: unpadded, of the exact length, and the one way to write these bytes."""
+    if isinstance(text, bytes) and len(text) == length:
+        return text
+    if isinstance(text, str):
+        try:
+            data = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except (ValueError, UnicodeEncodeError):
+            data = b""
+        if len(data) == length and to_base64url(data) == text:
+            return data
+    raise ValueError(f"{what} must be {length} bytes in unpadded base64url")
+
+
+def _time(value: object) -> object:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError("a time needs its zone, for example 2026-03-31T18:00:00Z")
+        return value.astimezone(UTC).replace(microsecond=0)
+    return value
+
+
+def _write_time(value: datetime) -> str:
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Time = Annotated[datetime, BeforeValidator(_time), PlainSerializer(_write_time)]
+Id = Annotated[
+    bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
+]
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Values of one party as positions, and how many of them lay outside the grid."""
+
+    positions: NDArray[np.int64]
+    below: int
+    above: int
+
+    @property
+    def clipped(self) -> int:
+        return self.below + self.above
+
+
+class Campaign(BaseModel):
+    """What is measured, how privately, by whom, and when. Frozen; unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: Id
+    title: str = Field(min_length=1, max_length=200)
+    question: str = Field(min_length=1, max_length=2000)
+    grid: Grid
+    strata: Names = ("all",)
+    epsilon: float = Field(gt=0)
+    reserve: float = Field(default=0.0, ge=0)
+    mechanism: Literal["slice-tree", "paper-tree", "paper-tree-exact"] = "slice-tree"
+    scheme: Literal["dcf", "dpf"] = "dcf"
+    min_uploads: int = Field(default=100, ge=1, le=MAX_UPLOADS)
+    max_uploads: int = Field(default=1_000_000, ge=1, le=MAX_UPLOADS)
+    max_instances: int = Field(default=1, ge=1, le=1_000_000)
+    admission: Literal["open", "invited"] = "open"
+    opens: Time | None = None
+    closes: Time | None = None
+
+    @model_validator(mode="after")
+    def _valid(self) -> Self:
+        check_strata(self.strata)
+        if len(self.strata) > MAX_STRATA:
+            raise ValueError(f"at most {MAX_STRATA} strata, got {len(self.strata)}")
+        if self.bits > MAX_BITS:
+            raise ValueError(f"grid and strata need {self.bits} bits, at most {MAX_BITS} are possible")
+        if self.max_uploads < self.min_uploads:
+            raise ValueError(f"max_uploads ({self.max_uploads}) is below min_uploads ({self.min_uploads})")
+        if self.opens and self.closes and self.closes <= self.opens:
+            raise ValueError("a campaign closes after it opens")
+        if self.scheme == "dpf" and self.bits > 26:
+            raise ValueError(f"scheme dpf evaluates whole domains, of at most 26 bits; this one has {self.bits}")
+        _ = self.noise
+        return self
+
+    @property
+    def stratum_bits(self) -> int:
+        return (len(self.strata) - 1).bit_length()
+
+    @property
+    def bits(self) -> int:
+        """Bits of a position: the stratum in front, the index on the grid behind."""
+        return self.stratum_bits + self.grid.bits
+
+    @property
+    def total_epsilon(self) -> float:
+        """What a party consents to: the curve and the reserve for further statistics."""
+        return self.epsilon + self.reserve
+
+    @cached_property
+    def noise(self) -> Mechanism:
+        """One server's noise."""
+        return mechanism(self.mechanism, self.bits, self.epsilon, self.max_instances)
+
+    def key_type(self, party: int) -> KeyType:
+        """What the keys of one server must be. The binder is the campaign's random id."""
+        return KeyType(Scheme[self.scheme.upper()], self.bits, party, self.id)
+
+    def stratum(self, name: str) -> int:
+        if name not in self.strata:
+            raise InvalidQuery(f"stratum {name!r} is not one of {', '.join(map(repr, self.strata))}")
+        return self.strata.index(name)
+
+    def position(self, stratum: int, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the count of a stratum at a grid index is read; index -1 is the end of what comes before it."""
+        return (stratum << self.grid.bits) + index
+
+    def place(self, values: Sequence[object] | Floats, strata: Sequence[str] | None = None) -> Placed:
+        """A party's values, and their strata where there is more than one, as positions."""
+        placed = self.grid.place(values)
+        return Placed(
+            placed.index + (self._strata_of(strata, placed.index.size) << self.grid.bits), placed.below, placed.above
+        )
+
+    def _strata_of(self, names: Sequence[str] | None, count: int) -> NDArray[np.int64]:
+        if names is None:
+            if len(self.strata) > 1:
+                raise InvalidValue(f"every value needs its stratum, one of {', '.join(map(repr, self.strata))}")
+            return np.zeros(count, np.int64)
+        if len(names) != count:
+            raise InvalidValue(f"{count} values but {len(names)} strata")
+        number = {name: i for i, name in enumerate(self.strata)}
+        for row, name in enumerate(names, 1):
+            if name not in number:
+                raise InvalidValue(f"row {row}: stratum {name!r} is not one of {', '.join(map(repr, self.strata))}")
+        return np.array([number[name] for name in names], np.int64)
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The one byte string that stands for this campaign: every field, sorted, compact UTF-8 JSON."""
+        fields = self.model_dump(mode="json", by_alias=True)
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        return text.encode()
+
+    @cached_property
+    def digest(self) -> bytes:
+        return hashlib.sha256(_DIGEST_CONTEXT + self.canonical).digest()
+
+    def to_json(self) -> str:
+        return json.dumps(self.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False)
+
+    def to_toml(self) -> str:
+        """TOML that reads back as the same campaign."""
+        fields = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        grid = fields.pop("grid")
+        lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
+        return "\n".join([*lines, "", "[grid]", *(f"{key} = {_toml(value)}" for key, value in grid.items())]) + "\n"
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Campaign":
+        """Check everything; the error names each field that is wrong and what it should be."""
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise InvalidCampaign("; ".join(_explain(e) for e in error.errors())) from None
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Campaign":
+        try:
+            fields = json.loads(text, object_pairs_hook=_no_duplicates)
+        except (ValueError, RecursionError) as error:
+            raise InvalidCampaign(f"the campaign is not JSON: {error}") from None
+        if not isinstance(fields, dict):
+            raise InvalidCampaign("the campaign must be a JSON object")
+        return cls.from_dict(fields)
+
+    @classmethod
+    def from_toml(cls, text: str, *, id: bytes | None = None) -> "Campaign":
+        """Read a TOML file; `id` is for a new campaign that does not have one yet."""
+        try:
+            fields = _dates_as_text(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidCampaign(f"the campaign is not TOML: {error}") from None
+        if id is not None:
+            if "id" in fields:
+                raise InvalidCampaign("this campaign has an id already; a new one gets its own")
+            fields["id"] = id
+        return cls.from_dict(fields)
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise ValueError("a field occurs twice")
+    return fields
+
+
+def _dates_as_text(value: Any) -> Any:
+    """TOML has dates of its own; a grid's ends may be written so."""
+    if isinstance(value, dict):
+        return {key: _dates_as_text(v) for key, v in value.items()}
+    if isinstance(value, list):
+        return [_dates_as_text(v) for v in value]
+    return value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
+
+
+def _toml(value: object) -> str:
+    """JSON's strings, numbers, booleans and arrays are TOML's too, but for DEL, which TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _explain(error: Any) -> str:
+    """One pydantic error as: field: what was wrong and what was expected."""
+    where = ".".join(str(part) for part in error["loc"] if part not in ("linear", "logarithmic", "explicit"))
+    what = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        what = "unknown field"
+    return f"{where}: {what}" if where else what
+
+
+def check_digest(expected: bytes, given: bytes) -> None:
+    """Raise unless both sides mean the same campaign; the error names both digests."""
+    if expected != given:
+        raise DigestMismatch(
+            f"campaign digest {to_base64url(given)} was given, {to_base64url(expected)} is expected here"
+        )

@@ -1,0 +1,101 @@
+"""Exact integer probability tables of the slice-tree: the distribution of a node's noise, level by level.
+
+    f_0(z) = exp(-w_0 |z|),   F_{l+1} = f_l * f_l,   f_{l+1}(z) = F_{l+1}(z) exp(-w_{l+1} |z|)
+
+Under a parent of value p the left child, on level l, takes z with probability f_l(z) f_l(p - z) / F_{l+1}(p).
+
+The tables are integers, so the distribution that is sampled is the same on every machine, and its distance from the
+formula above is a matter of counting, not of floating point:
+
+- An entry is scaled so that the largest of its level has `SCALE_BITS` bits; entries below 2^(SCALE_BITS - KEPT_BITS),
+  that is below 2^-KEPT_BITS of the largest, are cut to zero. So every entry has at least KEPT_BITS significant bits.
+- A convolution is one product of two large integers and exact.
+- Each entry is rounded down once, when it is tilted by exp(-w |z|): a relative error of at most 2^(2 - KEPT_BITS).
+
+These errors do not pile up in the privacy loss, because the sampler normalises by the exact convolution of the rounded
+table: the joint probability it realises is a product over all nodes of f_l(z) / F_l(z), each of which is exp(-w_l |z|)
+up to that one relative error. docs/privacy.md has the argument.
+"""
+
+from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
+from functools import cached_property, lru_cache
+
+import numpy as np
+from gmpy2 import mpz
+from numpy.typing import NDArray
+
+SCALE_BITS = 256
+KEPT_BITS = 128
+
+_ONE = 1 << SCALE_BITS
+_SMALLEST = 1 << (SCALE_BITS - KEPT_BITS)
+
+# Powers of exp(-w) are carried with so many bits, and decimal digits for them, that their own error does not count.
+_FINE_BITS = 2 * SCALE_BITS
+_DIGITS = 200
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Table:
+    """f_l for z = 0, 1, ..., reach; it is symmetric. The scale is arbitrary: only ratios within a table matter."""
+
+    half: tuple[int, ...]
+
+    @property
+    def reach(self) -> int:
+        return len(self.half) - 1
+
+    @cached_property
+    def floats(self) -> Floats:
+        """f_l(-reach), ..., f_l(reach), the largest being about 1, each correctly rounded."""
+        right = np.array([f / _ONE for f in self.half])
+        return np.concatenate([right[:0:-1], right])
+
+    def weights(self, p: int) -> tuple[int, list[int]]:
+        """The smallest z that a left child may take under a parent of value p, and the exact weights from there on."""
+        low, high = max(-self.reach, p - self.reach), min(self.reach, p + self.reach)
+        return low, [self.half[abs(z)] * self.half[abs(p - z)] for z in range(low, high + 1)]
+
+    def convolved(self) -> list[int]:
+        """F_{l+1}(p) for p = 0, 1, ..., 2 reach, exactly: the square of a polynomial, as one product of integers."""
+        width = (2 * self.half[0].bit_length() + (2 * len(self.half)).bit_length() + 7) // 8
+        packed = b"".join(int(f).to_bytes(width, "little") for f in (*self.half[:0:-1], *self.half))
+        square = int(mpz(int.from_bytes(packed, "little")) ** 2)
+        digits = square.to_bytes(2 * len(packed), "little")
+        middle = 2 * self.reach * width
+        return [
+            int.from_bytes(digits[at : at + width], "little")
+            for at in range(middle, middle + (2 * self.reach + 1) * width, width)
+        ]
+
+
+def exponential(w: float) -> int:
+    """exp(-w) as a fixed-point number of _FINE_BITS bits, rounded down; the same on every machine."""
+    with localcontext(Context(prec=_DIGITS)):
+        return int((-Decimal(w)).exp() * (1 << _FINE_BITS))
+
+
+def tilt(values: list[int], w: float) -> tuple[int, ...]:
+    """values[k] exp(-w k), brought to the scale of a table and cut where it becomes negligible."""
+    ratio, power, tilted = mpz(exponential(w)), mpz(1) << _FINE_BITS, []
+    shift = values[0].bit_length() - 1 + _FINE_BITS - SCALE_BITS
+    for value in values:
+        entry = (value * power) >> shift
+        if entry < _SMALLEST:
+            break
+        tilted.append(int(entry))
+        power = (power * ratio) >> _FINE_BITS
+    return tuple(tilted)
+
+
+@lru_cache(maxsize=8)
+def build(weights: tuple[float, ...]) -> tuple[Table, ...]:
+    """The tables of all levels, from the leaves to the children of the root."""
+    reach = int(KEPT_BITS / weights[0]) + 1
+    tables = [Table(tilt([1] * (reach + 1), weights[0]))]
+    for w in weights[1:]:
+        tables.append(Table(tilt(tables[-1].convolved(), w)))
+    return tuple(tables)

@@ -1,0 +1,218 @@
+"""The messages: binary for keys and shares, JSON for questions and answers. Both are read strictly.
+
+What is accepted has exactly one form: the right length, nothing left over, no unknown field, canonical numbers. A binary
+message that was decoded encodes to the same bytes.
+
+    upload   "FSSU" version party proof_bytes(2) digest(32) count(4) key_bytes(4), then count x (id(16) key proof)
+    shares   "FSSS" version party 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)
+
+Numbers are little-endian. `proof_bytes` is 0 in version 1; a later version may carry a proof beside each key.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
+from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, to_base64url
+from fss import FssError, KeyBatch, field
+from fss.field import Words
+
+UPLOAD_TYPE = "application/vnd.fss-ecdf.upload"
+SHARES_TYPE = "application/vnd.fss-ecdf.shares"
+
+VERSION = 1
+UPLOAD_ID_BYTES = 16
+
+_UPLOAD = struct.Struct("<4sBBH32sII")
+_SHARES = struct.Struct("<4sBBH32s32sQQ")
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """Keys for one server with the ids their owners chose; row i of `ids` belongs to key i."""
+
+    ids: Bytes
+    keys: KeyBatch
+
+    def __repr__(self) -> str:
+        return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes>"
+
+
+def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
+    keys = uploads.keys
+    header = _UPLOAD.pack(b"FSSU", VERSION, keys.type.party, 0, campaign.digest, len(keys), keys.type.key_bytes)
+    rows = np.frombuffer(keys.to_bytes(), np.uint8).reshape(len(keys), keys.type.key_bytes)
+    return header + np.concatenate([uploads.ids, rows], axis=1).tobytes()
+
+
+def upload_bytes(campaign: Campaign, count: int) -> int:
+    """How long an envelope with so many uploads is."""
+    return _UPLOAD.size + count * (UPLOAD_ID_BYTES + campaign.key_type(0).key_bytes)
+
+
+def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
+    """Read an envelope for one server, or raise."""
+    if len(data) < _UPLOAD.size:
+        raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
+    magic, version, given_party, proof_bytes, digest, count, key_bytes = _UPLOAD.unpack_from(data)
+    expected = campaign.key_type(party)
+    if magic != b"FSSU" or version != VERSION or proof_bytes:
+        raise InvalidUpload(f"this is not an upload of version {VERSION}")
+    check_digest(campaign.digest, digest)
+    if given_party != party:
+        raise InvalidUpload(f"this upload is for server {given_party}, but was sent to server {party}")
+    if key_bytes != expected.key_bytes:
+        raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {key_bytes}")
+    if not count or len(data) != upload_bytes(campaign, count):
+        raise InvalidUpload(f"{count} uploads make {upload_bytes(campaign, count)} bytes, got {len(data)}")
+    rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(count, -1)
+    ids = np.ascontiguousarray(rows[:, :UPLOAD_ID_BYTES])
+    if len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != count:
+        raise InvalidUpload("two uploads in one envelope have the same id")
+    try:
+        keys = KeyBatch.from_bytes(rows[:, UPLOAD_ID_BYTES:].tobytes(), campaign.id, expected=expected)
+    except FssError as error:
+        raise InvalidUpload(str(error)) from None
+    return Uploads(ids, keys)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """One server's noised shares, and the set of uploads (checksum and number) they were computed from."""
+
+    party: int
+    key_set: bytes
+    uploads: int
+    elements: Words
+
+    def __repr__(self) -> str:
+        return f"<Shares of server {self.party}: {self.elements.size} of {self.uploads} uploads>"
+
+
+def encode_shares(campaign: Campaign, shares: Shares) -> bytes:
+    header = _SHARES.pack(
+        b"FSSS", VERSION, shares.party, 0, campaign.digest, shares.key_set, shares.uploads, shares.elements.size
+    )
+    return header + shares.elements.tobytes()
+
+
+def decode_shares(data: bytes, campaign: Campaign, party: int, count: int) -> Shares:
+    """Read the other server's answer to a question for `count` shares, or raise."""
+    if len(data) != _SHARES.size + 8 * count:
+        raise PeerMismatch(f"{count} shares make {_SHARES.size + 8 * count} bytes, got {len(data)}")
+    magic, version, given_party, zero, digest, key_set, uploads, given = _SHARES.unpack_from(data)
+    if (magic, version, zero, given_party, given) != (b"FSSS", VERSION, 0, party, count):
+        raise PeerMismatch(f"this is not an answer of version {VERSION} from server {party} with {count} shares")
+    check_digest(campaign.digest, digest)
+    elements = np.frombuffer(data, np.uint64, offset=_SHARES.size).copy()
+    if not field.is_canonical(elements):
+        raise PeerMismatch("a share is not an element of the field")
+    return Shares(party, key_set, uploads, elements)
+
+
+Digest = Annotated[
+    bytes,
+    BeforeValidator(lambda v: from_base64url(v, DIGEST_BYTES, "a campaign's digest")),
+    PlainSerializer(to_base64url),
+]
+Threshold = float | int | str
+
+
+class Message(BaseModel):
+    """A JSON message: frozen, strict types, unknown fields refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def to_json(self) -> str:
+        return self.model_dump_json()
+
+
+M = TypeVar("M", bound=Message)
+
+
+def read(kind: type[M], data: str | bytes | Mapping[str, Any]) -> M:
+    """A message from JSON text or parsed JSON; the error names every field that is wrong."""
+    try:
+        return kind.model_validate(data) if isinstance(data, Mapping) else kind.model_validate_json(data)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}" for e in error.errors())
+        raise InvalidQuery(f"not a {kind.__name__}: {wrong}") from None
+
+
+class ShareQuery(Message):
+    """One server asks the other for its noised shares at positions, or at all of them."""
+
+    digest: Digest
+    positions: list[int] | Literal["all"]
+
+
+class UploadFailure(Message):
+    id: str
+    code: str
+    detail: str
+
+
+class UploadResult(Message):
+    """What of an upload failed; everything else is stored for good."""
+
+    failures: list[UploadFailure] = Field(default_factory=list)
+
+
+class Answer(Message):
+    """What every answer says about itself. Counts are signed: noise may take them below zero or above n."""
+
+    digest: Digest
+    n: int = Field(ge=0)
+    epsilon: float
+    mechanism: str
+    stratum: str
+
+
+class EcdfAnswer(Answer):
+    """The number of values at or below each threshold, with its standard error."""
+
+    thresholds: list[Threshold]
+    counts: list[int]
+    standard_errors: list[float]
+
+    @model_validator(mode="after")
+    def _same_length(self) -> Self:
+        if not len(self.thresholds) == len(self.counts) == len(self.standard_errors):
+            raise ValueError("thresholds, counts and standard_errors must have the same length")
+        return self
+
+
+class QuantileAnswer(Answer):
+    """For each level q, the threshold at which the count reaches q n, and an interval for it."""
+
+    levels: list[float]
+    thresholds: list[Threshold]
+    lower: list[Threshold]
+    upper: list[Threshold]
+    confidence: float
+
+
+class HistogramAnswer(Answer):
+    """The number of values in each bin: above one edge and at or below the next; the first bin has no lower edge."""
+
+    edges: list[Threshold]
+    counts: list[int]
+    standard_errors: list[float]
+
+
+class BudgetAnswer(Message):
+    """What a campaign may spend and has spent."""
+
+    digest: Digest
+    epsilon: float
+    reserve: float
+    spent: float
+    remaining: float

@@ -1,0 +1,225 @@
+"""The secret side of the noise: integers, drawn from a 32-byte seed, the same for ever.
+
+Noise is a function of (seed, server, campaign, purpose, node). One AES-256 call under a key derived from the first four
+turns a node's number into DRAW_BITS = 128 bits u; the draw is the value at which the exact cumulative distribution of
+campaign/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node or prefix can be computed
+alone, in O(depth), with the result that computing the whole curve gives.
+
+**Exactness.** The comparison of u with the cumulative weights is done in integers, in effect: it is first done in
+floating point together with a bound on the error made there (sums of w positive doubles, each a rounded product:
+relative error at most (2 w + 8) 2^-53), and wherever u lies within twice that bound of a step, again with the exact
+integers. So the result does not depend on the machine's floating point, and the distance of all noise of a campaign
+from the ideal distribution is `Mechanism.delta`: at most 2^(depth + 1) draws, each off by
+
+- what was cut from the tails of a table: at most 4 / (1 - exp(-w_0)) 2^-128,
+- the rounding of its entries: at most 4 * 2^-128,
+- rounding the probabilities of at most 2 * 2 * reach + 1 values to multiples of 2^-128.
+
+For depth 16 and epsilon 1 that is below 2^-98, for depth 32 and epsilon 0.01 below 2^-75. The pseudorandom function
+adds its own, computational, advantage; AES as a random function on q nodes loses at most q^2 / 2^129.
+"""
+
+import hashlib
+import hmac
+from functools import lru_cache
+
+import numpy as np
+from Crypto.Cipher import AES
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import ArrayLike, NDArray
+
+from campaign.errors import InvalidQuery
+from campaign.mechanism import DRAW_BITS, Mechanism, PaperTree, SliceTree
+from campaign.tables import Floats, Table, build
+
+SEED_BYTES = 32
+MAX_CURVE_DEPTH = 26
+
+Counts = NDArray[np.int64]
+Draws = NDArray[np.uint64]
+
+_ULP = 2.0**-53
+# Rows of cumulative sums that are made together: a few megabytes.
+_CELLS = 1 << 19
+
+
+class Prf:
+    """128 pseudorandom bits for every (level, node) of one server, campaign and purpose."""
+
+    def __init__(self, seed: bytes, server: int, campaign: bytes, purpose: bytes) -> None:
+        if len(seed) != SEED_BYTES:
+            raise ValueError(f"a noise seed has {SEED_BYTES} bytes, got {len(seed)}")
+        fields = [b"fss-ecdf noise 1", bytes([server]), campaign, purpose]
+        context = b"".join(len(field).to_bytes(2, "little") + field for field in fields)
+        self._cipher = AES.new(hmac.digest(seed, context, hashlib.sha256), AES.MODE_ECB)
+
+    def draws(self, level: int, nodes: ArrayLike) -> Draws:
+        """Shape (nodes, 2): the low and the high half of each node's 128 bits."""
+        numbers = np.asarray(nodes, np.uint64)
+        blocks = np.empty((numbers.size, 2), np.uint64)
+        blocks[:, 0] = numbers
+        blocks[:, 1] = level
+        return np.frombuffer(self._cipher.encrypt(blocks.tobytes()), np.uint64).reshape(-1, 2)
+
+
+def _fractions(u: Draws) -> Floats:
+    """u / 2^128, to within one unit in the last place of a double."""
+    return np.asarray(u[:, 1] * 2.0**-64 + u[:, 0] * 2.0**-128)
+
+
+def _integer(u: Draws) -> int:
+    return int(u[1]) << 64 | int(u[0])
+
+
+def _pick(cumulative: Floats, u: Draws, tail: float) -> tuple[Counts, NDArray[np.bool_]]:
+    """Where the cumulative sums first exceed u, and for which u floating point could not tell.
+
+    `tail` bounds, relative to the sum, what lies outside the given range on both sides.
+    """
+    total = cumulative[-1]
+    target = _fractions(u) * total
+    at = np.searchsorted(cumulative, target, side="right")
+    margin = (2 * (2 * cumulative.size + 8) * _ULP + 2 * tail) * total
+    edges = np.concatenate([[0.0], cumulative, [total]])
+    unsure = (target - edges[at] <= margin) | (edges[at + 1] - target <= margin)
+    return at, np.asarray(unsure | (at >= cumulative.size))
+
+
+def _pick_exactly(weights: list[int], u: int) -> int:
+    """The first index at which the cumulative sum, as a share of the total, exceeds u / 2^DRAW_BITS."""
+    wanted, reached = u * sum(weights), 0
+    for at, weight in enumerate(weights):
+        reached += weight
+        if reached << DRAW_BITS > wanted:
+            return at
+    raise AssertionError("unreachable: u is below 2^DRAW_BITS")
+
+
+class _Split:
+    """Draws left children given their parents' values, for one level of a slice-tree."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        f = table.floats
+        # Half of the table reaches down to 2^-128 of the middle for a parent of 0, far below what a double resolves.
+        self._reach = -(-table.reach // 2)
+        width = 2 * self._reach + 1
+        self._pad = 3 * table.reach + self._reach + 2
+        self._windows = sliding_window_view(np.pad(f, self._pad), width)
+        self._zero = self._pad + table.reach
+        self._rows = max(1, _CELLS // width)
+
+    def draw(self, parents: Counts, u: Draws) -> Counts:
+        values, group = np.unique(parents, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(values.size + 1))
+        left = np.empty(parents.size, np.int64)
+        for start in range(0, values.size, self._rows):
+            some = values[start : start + self._rows]
+            for i, (p, cumulative, tail) in enumerate(zip(some, *self._cumulative(some), strict=True), start):
+                members = order[ends[i] : ends[i + 1]]
+                left[members] = self._draw_under(int(p), cumulative, float(tail), u[members])
+        return left
+
+    def _cumulative(self, parents: Counts) -> tuple[Floats, Floats]:
+        """For each parent p, running sums of f(z) f(p - z) for z around p / 2, and a bound on what lies outside."""
+        first = self._zero + parents // 2 - self._reach
+        # f is symmetric: f(p - z) = f(z - p)
+        products = self._windows[first] * self._windows[first - parents]
+        cumulative = np.cumsum(products, axis=1)
+        # f is log-concave, so beyond the range the products fall at least as fast as at its ends.
+        tails = np.zeros(parents.size)
+        for end, inner in ((0, 1), (-1, -2)):
+            edge, next_to = products[:, end], products[:, inner]
+            inside = edge > 0
+            falling = np.minimum(edge[inside] / next_to[inside], 1 - _ULP)
+            tails[inside] += edge[inside] / (1 - falling)
+        return cumulative, tails / cumulative[:, -1]
+
+    def _draw_under(self, p: int, cumulative: Floats, tail: float, u: Draws) -> Counts:
+        at, unsure = _pick(cumulative, u, tail)
+        left = at + (p // 2 - self._reach)
+        for i in np.flatnonzero(unsure):
+            low, weights = self._table.weights(p)
+            left[i] = low + _pick_exactly(weights, _integer(u[i]))
+        return np.asarray(left, np.int64)
+
+
+@lru_cache(maxsize=8)
+def _splits(weights: tuple[float, ...]) -> list[_Split]:
+    return [_Split(table) for table in build(weights)]
+
+
+class DiscreteLaplace:
+    """Independent noise k with probability proportional to exp(-rate |k|), one for each (level, node)."""
+
+    def __init__(self, prf: Prf, rate: float) -> None:
+        self._prf = prf
+        self._table = build((rate,))[0]
+        self._cumulative = np.cumsum(self._table.floats)
+
+    def at(self, level: int, nodes: ArrayLike) -> Counts:
+        u = self._prf.draws(level, nodes)
+        at, unsure = _pick(self._cumulative, u, 0.0)
+        noise = at - self._table.reach
+        if unsure.any():
+            half = self._table.half
+            weights = [*half[:0:-1], *half]
+            for i in np.flatnonzero(unsure):
+                noise[i] = _pick_exactly(weights, _integer(u[i])) - self._table.reach
+        return np.asarray(noise, np.int64)
+
+
+class NoiseTree:
+    """One server's noise for one campaign."""
+
+    def __init__(self, seed: bytes, *, server: int, campaign: bytes, mechanism: Mechanism) -> None:
+        self._prf = Prf(seed, server, campaign, b"curve " + mechanism.name.encode())
+        self.mechanism = mechanism
+
+    def __repr__(self) -> str:
+        return f"<NoiseTree {self.mechanism.name} depth={self.mechanism.depth}>"
+
+    def at(self, positions: ArrayLike) -> Counts:
+        """The noise of the counts at these positions, each computed from the root down."""
+        t = np.asarray(positions, np.int64)
+        if t.size and not (t.min() >= 0 and t.max() < self.mechanism.positions):
+            raise InvalidQuery(f"positions must be 0 to {self.mechanism.positions - 1}")
+        if isinstance(self.mechanism, PaperTree):
+            return self._ancestors(self.mechanism, t)
+        assert isinstance(self.mechanism, SliceTree)
+        return self._prefixes(self.mechanism, t)
+
+    def curve(self) -> Counts:
+        """The noise at every position."""
+        m = self.mechanism
+        if m.depth > MAX_CURVE_DEPTH:
+            raise InvalidQuery(f"a whole curve has at most 2^{MAX_CURVE_DEPTH} positions, this one 2^{m.depth}")
+        if isinstance(m, PaperTree):
+            return self._ancestors(m, np.arange(m.positions))
+        assert isinstance(m, SliceTree)
+        splits, nodes = _splits(m.weights), np.zeros(1, np.int64)
+        for level in range(m.depth - 1, -1, -1):
+            left = splits[level].draw(nodes, self._prf.draws(level, np.arange(nodes.size)))
+            nodes = np.stack([left, nodes - left], axis=1).ravel()
+        return np.cumsum(nodes)
+
+    def _prefixes(self, m: SliceTree, t: Counts) -> Counts:
+        """z_0 + ... + z_t: the left siblings on the way from the root to the leaf t + 1."""
+        # The last position counts everything; its noise is z_root = 0, and it has no leaf after it.
+        after = np.where(t == m.positions - 1, 0, t + 1)
+        splits = _splits(m.weights)
+        noise, node = np.zeros_like(t), np.zeros_like(t)
+        for level in range(m.depth - 1, -1, -1):
+            left = splits[level].draw(node, self._prf.draws(level, after >> (level + 1)))
+            right = (after >> level) & 1 == 1
+            noise += np.where(right, left, 0)
+            node = np.where(right, node - left, left)
+        return np.asarray(noise)
+
+    def _ancestors(self, m: PaperTree, t: Counts) -> Counts:
+        laplace, noise = DiscreteLaplace(self._prf, m.rate), np.zeros_like(t)
+        for level in range(m.depth + 1):
+            nodes, back = np.unique(t >> level, return_inverse=True)
+            noise += laplace.at(level, nodes)[back]
+        return noise
