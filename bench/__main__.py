@@ -5,7 +5,7 @@ import sys
 from bench import core, demo
 
 COMMANDS = {
-    "core": (core.main, "keys, evaluation and memory, as ratios against raw AES and another library"),
+    "core": (core.main, "keys and noise, as ratios against raw AES, sycret, OpenDP and the paper"),
     "demo": (demo.main, "key generation and evaluation end to end, in a few seconds"),
 }
 

@@ -1,7 +1,6 @@
-"""python -m bench core: the cryptographic core against raw AES and against sycret, all in the same run."""
+"""python -m bench core: keys against raw AES and sycret, noise against OpenDP and the paper, all in the same run."""
 
 import argparse
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from types import ModuleType
 import numpy as np
 from Crypto.Cipher import AES
 
+from bench import noise
 from bench.measure import best_in_turn
 from bench.output import Result, about, print_table, write_json
 from fss import KeyBatch, dcf, dpf
@@ -27,10 +27,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=7, help="how often everything is run; the best counts")
     parser.add_argument("--keys", type=int, default=8192, help="keys of the whole-domain runs; sycret gets 4 x")
     parser.add_argument("--point-keys", type=int, default=100_000, help="keys evaluated at one point, and for memory")
+    parser.add_argument("--runs", type=int, default=20, help="noisy curves for a mean squared error")
     args = parser.parse_args(argv)
     machine = about(args.seed)
     print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']}, commit {machine['commit']}\n")
-    results = [*_against_aes(args), *_against_sycret(args), _memory(args)]
+    results = [*_against_aes(args), *_against_sycret(args), _memory(args), *noise.results(args)]
     print_table(results)
     write_json(args.json, results, args.seed)
     return 0
@@ -118,27 +119,24 @@ print(peak_of_domain_sum(int(sys.argv[1]), int(sys.argv[2])))
 
 
 def peak_of_domain_sum(count: int, seed: int) -> float:
-    """MB by which a whole-domain sum raises the peak memory of a process that holds the keys already.
-
-    Keys come in small batches and the sum walks all of them by the same chunks, whatever its speed on other points;
-    making them touches no more memory at once than the keys themselves.
-    """
-    words = np.concatenate([_keys(dcf, 15, 10_000, seed + i).words for i in range(-(-count // 10_000))], axis=1)
-    keys = KeyBatch(_keys(dcf, 15, 1, seed).type, np.ascontiguousarray(words[:, :count]))
-    del words
-    before = _resident_mb()
+    """MB by which a whole-domain sum raises the peak memory of a process that holds the keys already."""
+    keys = _keys(dcf, 15, count, seed)
+    before = _status_mb("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of making the keys
     dcf.sum_over_domain(keys)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+    return _status_mb("VmHWM") - before
 
 
-def _resident_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 2**20
+def _status_mb(name: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) / 1024
+    raise LookupError(name)
 
 
 def _memory(args: argparse.Namespace) -> Result:
     """In a process of its own, so that the peak is that of the sum."""
     command = [sys.executable, "-c", _MEMORY_CHILD, str(args.point_keys), str(args.seed)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    what = f"MB beyond {args.point_keys} keys, whole-domain sum, D = 15 (an upper bound)"
+    what = f"MB beyond {args.point_keys} keys, whole-domain sum, D = 15"
     return Result.at_most("domain_sum_extra_mb", float(run.stdout), 200, what)

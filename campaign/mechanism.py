@@ -14,6 +14,7 @@ Everything here is one server's noise. Both servers add theirs, so an answer has
 
 import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -48,7 +49,10 @@ class Mechanism(ABC):
                 f"{epsilon / instances:g}"
             )
         self.depth, self.instances = depth, instances
+        # Rounded down, so that instances times it is not above epsilon.
         self._wanted = epsilon / instances
+        while Fraction(self._wanted) * instances > Fraction(epsilon):
+            self._wanted = math.nextafter(self._wanted, 0.0)
 
     @property
     def positions(self) -> int:
@@ -125,10 +129,10 @@ class SliceTree(Mechanism):
 
     @cached_property
     def weights(self) -> tuple[float, ...]:
-        """w_0 (leaves) to w_{depth - 1}, such that 2 (w_0 + ... ) is at most epsilon, rounding included."""
+        """w_0 (leaves) to w_{depth - 1}, such that 2 (w_0 + ...) is at most epsilon, exactly."""
         profile = slice_profile(self.depth)
         scale = self._wanted / (2 * math.fsum(profile))
-        while 2 * math.fsum(u * scale for u in profile) > self._wanted:
+        while 2 * sum(Fraction(u * scale) for u in profile) > Fraction(self._wanted):
             scale = math.nextafter(scale, 0.0)
         return tuple(u * scale for u in profile)
 
@@ -243,7 +247,7 @@ class PaperTree(Mechanism):
     def rate(self) -> float:
         """A node's noise is k with probability proportional to exp(-rate |k|)."""
         rate = self._wanted / self.sensitivity
-        while rate * self.sensitivity > self._wanted:
+        while Fraction(rate) * self.sensitivity > Fraction(self._wanted):
             rate = math.nextafter(rate, 0.0)
         return rate
 

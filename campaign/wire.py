@@ -1,7 +1,7 @@
 """The messages: binary for keys and shares, JSON for questions and answers. Both are read strictly.
 
-What is accepted has exactly one form: the right length, nothing left over, no unknown field, canonical numbers. A binary
-message that was decoded encodes to the same bytes.
+What is accepted has exactly one form: the right length, nothing left over, no unknown field, canonical numbers. A
+binary message that was decoded encodes to the same bytes.
 
     upload   "FSSU" version party proof_bytes(2) digest(32) count(4) key_bytes(4), then count x (id(16) key proof)
     shares   "FSSS" version party 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)

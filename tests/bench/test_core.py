@@ -16,13 +16,14 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
 
 def test_core_writes_its_results(tmp_path: Path) -> None:
     out = tmp_path / "core.json"
-    done = run("core", "--json", str(out), "--rounds", "1", "--keys", "64", "--point-keys", "1000")
+    done = run("core", "--json", str(out), "--rounds", "1", "--keys", "64", "--point-keys", "1000", "--runs", "1")
     assert done.returncode == 0, done.stderr
     body = json.loads(out.read_text())
     assert {"cpu", "commit", "seed", "command", "results"} <= body.keys()
     keys = {"dcf_point_vs_aes", "dcf_domain_vs_aes", "dpf_domain_vs_aes", "threads_2_vs_1", "domain_sum_extra_mb"}
+    keys |= {"slice_curve_s", "slice_tables_s", "slice_points_ms", "slice_vs_paper_mse"}
     assert all(body["results"][key] > 0 for key in keys)
-    assert {"dcf_point_vs_sycret", "dcf_gen_vs_sycret"} <= body["results"].keys()
+    assert {"dcf_point_vs_sycret", "dcf_gen_vs_sycret", "slice_vs_opendp_mse"} <= body["results"].keys()
     assert "dcf_point_vs_aes" in done.stdout
 
 

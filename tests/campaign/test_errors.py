@@ -1,0 +1,40 @@
+"""One table of problems: stable codes, one meaning each, readable by the other side."""
+
+import pytest
+
+from campaign.errors import URN, InvalidValue, Problem, TooManyRequests, from_document, problems
+
+
+def test_codes_are_unique_and_stable() -> None:
+    codes = [kind.code for kind in problems()]
+    assert len(set(codes)) == len(codes)
+    assert codes == [
+        *["body-too-large", "budget-exceeded", "campaign-closed", "campaign-deleted", "campaign-exists"],
+        *["campaign-full", "campaign-sealed", "digest-mismatch", "internal", "invalid-campaign", "invalid-input"],
+        *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "not-authenticated"],
+        *["not-authorised", "not-sealed", "not-yet-open", "peer-mismatch", "peer-unavailable", "refused"],
+        *["storage-full", "too-few-uploads", "too-many-requests", "try-again", "unavailable", "unknown-campaign"],
+        *["unsupported-media-type", "upload-conflict"],
+    ]
+
+
+@pytest.mark.parametrize("kind", problems(), ids=lambda k: k.code)
+def test_every_problem_survives_the_wire(kind: type[Problem]) -> None:
+    assert 400 <= kind.status < 600
+    sent = kind("what was wrong")
+    document = sent.document()
+    assert document == {"type": URN + kind.code, "title": kind.title, "status": kind.status, "detail": "what was wrong"}
+    got = from_document(document)
+    assert type(got) is kind
+    assert got.detail == "what was wrong"
+
+
+def test_an_unknown_problem_is_still_one() -> None:
+    got = from_document({"type": "urn:other", "title": "Odd", "detail": "thing"})
+    assert type(got) is Problem
+    assert str(got) == "Odd: thing"
+
+
+def test_kinds() -> None:
+    assert issubclass(InvalidValue, ValueError)
+    assert TooManyRequests("later", retry_after=3).retry_after == 3

@@ -1,0 +1,55 @@
+"""The plan's errors are those of real noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from campaign.errors import InvalidCampaign
+from campaign.mechanism import SliceTree
+from campaign.planning import epsilon_for, expected_errors, parties_for
+from servers.noise import NoiseTree
+
+
+def test_point_error_and_band_against_two_real_noise_trees() -> None:
+    """200 campaigns: the band must hold 95 % of whole curves; 89 % or fewer has a probability below 1e-3."""
+    errors = expected_errors(n=1000, thresholds=1024, epsilon=1.0)
+    m = SliceTree(10, 1.0)
+    noise = np.stack(
+        [
+            sum(NoiseTree(seed.to_bytes(32, "big"), server=s, campaign=bytes(32), mechanism=m).curve() for s in (0, 1))
+            for seed in range(200)
+        ]
+    )
+    assert (np.abs(noise).max(axis=1) <= errors.band * 1000).mean() > 0.89
+    assert math.sqrt((noise**2.0).mean()) == pytest.approx(errors.point * 1000, rel=0.1)
+
+
+def test_plans_are_consistent() -> None:
+    n = parties_for(0.01, thresholds=500, epsilon=0.5, strata=2)
+    assert expected_errors(n=n, thresholds=500, epsilon=0.5, strata=2).point == pytest.approx(0.01, rel=1e-2)
+    epsilon = epsilon_for(0.01, n=n, thresholds=500, strata=2)
+    assert epsilon == pytest.approx(0.5, rel=1e-2)
+    tiny = epsilon_for(0.1, n=10**7, thresholds=500)
+    assert tiny < 0.05
+
+
+def test_more_of_anything_costs_or_helps_as_it_should() -> None:
+    base = expected_errors(n=1000, thresholds=256, epsilon=1.0)
+    assert expected_errors(n=2000, thresholds=256, epsilon=1.0).point == pytest.approx(base.point / 2)
+    assert expected_errors(n=1000, thresholds=256, epsilon=2.0).point == pytest.approx(base.point / 2, rel=0.05)
+    assert expected_errors(n=1000, thresholds=4096, epsilon=1.0).point > base.point
+    assert expected_errors(n=1000, thresholds=256, epsilon=1.0, strata=4).point > base.point
+    assert expected_errors(n=1000, thresholds=256, epsilon=1.0, name="paper-tree").point > 2 * base.point
+    assert base.point < base.worst < base.band
+
+
+def test_bad_plans() -> None:
+    with pytest.raises(InvalidCampaign, match="at least 2 thresholds"):
+        expected_errors(n=10, thresholds=1, epsilon=1.0)
+    with pytest.raises(InvalidCampaign, match="got n = 0"):
+        expected_errors(n=0, thresholds=16, epsilon=1.0)
+    with pytest.raises(InvalidCampaign, match="between 0 and 1, got 2"):
+        parties_for(2, thresholds=16, epsilon=1.0)
+    with pytest.raises(InvalidCampaign, match="no epsilon up to 100"):
+        epsilon_for(1e-40, n=10, thresholds=16)

@@ -1,0 +1,176 @@
+"""A campaign is one byte string: however it is written, moved or read back, and whatever is wrong is named."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
+from campaign.spec import Campaign, check_digest, from_base64url, to_base64url
+from fss import Scheme
+from tests.campaign.helpers import LINEAR, campaign
+
+
+def test_frozen_digest() -> None:
+    """Stored campaigns depend on it."""
+    made = campaign(strata=["no", "yes"], opens="2026-01-01T00:00:00Z", closes="2026-06-30T20:00:00+02:00")
+    assert made.canonical.decode() == (
+        '{"admission":"open","closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
+        '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","max_instances":1,'
+        '"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,"opens":"2026-01-01T00:00:00Z",'
+        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","strata":["no","yes"],'
+        '"title":"Risk score"}'
+    )
+    assert to_base64url(made.digest) == "O4OfHCiPfji-esQP1zo9fgTFgGt7CJz1eN7cg6vYR-E"
+
+
+text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+
+
+@given(
+    title=text,
+    question=text,
+    strata=st.lists(text.map(str.strip).filter(bool), min_size=1, max_size=5, unique=True),
+    epsilon=st.floats(0.01, 50),
+    reserve=st.floats(0, 5),
+    scheme=st.sampled_from(["dcf", "dpf"]),
+    opens=st.none() | st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda d: d.replace(tzinfo=UTC)),
+)
+def test_json_and_toml_are_the_same_campaign(**chosen: Any) -> None:
+    made = campaign(**chosen)
+    for again in (
+        Campaign.from_json(made.to_json()),
+        Campaign.from_json(made.canonical),
+        Campaign.from_toml(made.to_toml()),
+    ):
+        assert again == made
+        assert again.canonical == made.canonical
+        assert again.digest == made.digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": bytes(32)},
+        {"title": "Other"},
+        {"question": "Other?"},
+        {"grid": {**LINEAR, "step": 0.02}},
+        {"strata": ["a", "b"]},
+        {"epsilon": 2.0},
+        {"reserve": 0.5},
+        {"mechanism": "paper-tree"},
+        {"scheme": "dpf"},
+        {"min_uploads": 7},
+        {"max_uploads": 7000},
+        {"max_instances": 2},
+        {"admission": "invited"},
+        {"opens": "2026-01-01T00:00:00Z"},
+        {"closes": "2026-01-01T00:00:00Z"},
+    ],
+)
+def test_every_field_is_in_the_digest(change: dict[str, Any]) -> None:
+    assert campaign(**change).digest != campaign().digest
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"title": ""}, "title: String should have at least 1 character"),
+        ({"title": "x" * 201}, "title: String should have at most 200 characters"),
+        ({"question": ...}, "question: Field required"),
+        ({"epsilon": 0.0}, "epsilon: Input should be greater than 0"),
+        ({"epsilon": 1e-4}, "epsilon per value must be 0.001 to 100.0"),
+        ({"epsilon": 1.0, "max_instances": 2000}, "1.0 / 2000"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon: Input should be a valid number"),
+        ({"reserve": -1.0}, "reserve: Input should be greater than or equal to 0"),
+        ({"mechanism": "magic"}, "mechanism: Input should be 'slice-tree', 'paper-tree' or 'paper-tree-exact'"),
+        ({"scheme": "xor"}, "scheme: Input should be 'dcf' or 'dpf'"),
+        ({"strata": []}, "one or more different names"),
+        ({"strata": ["a", "a"]}, "different names"),
+        ({"strata": [" a"]}, "without blanks"),
+        ({"strata": [str(i) for i in range(4097)]}, "at most 4096 strata, got 4097"),
+        ({"strata": ["a", "b"], "grid": {"kind": "linear", "from": 0, "to": 2**32 - 1}}, "33 bits, at most 32"),
+        ({"min_uploads": 0}, "min_uploads: Input should be greater than or equal to 1"),
+        ({"max_uploads": 10**9}, "max_uploads: Input should be less than or equal to 100000000"),
+        ({"min_uploads": 50, "max_uploads": 49}, r"max_uploads \(49\) is below min_uploads \(50\)"),
+        ({"admission": "anyone"}, "admission: Input should be 'open' or 'invited'"),
+        ({"opens": "2026-01-01T00:00:00"}, "opens: a time needs its zone"),
+        ({"opens": "2026-01-02T00:00:00Z", "closes": "2026-01-01T00:00:00Z"}, "closes after it opens"),
+        ({"scheme": "dpf", "grid": {"kind": "linear", "from": 0, "to": 2**27 - 1}}, "at most 26 bits; this one has 27"),
+        ({"id": "abc"}, "id: a campaign's id must be 32 bytes in unpadded base64url"),
+        ({"colour": "red"}, "colour: unknown field"),
+    ],
+)
+def test_every_limit_is_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidCampaign, match=message):
+        campaign(**change)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "not JSON"), ("[]", "JSON object"), ('{"id": 1, "id": 2}', "occurs twice"), ("[" * 100_000, "not JSON")],
+)
+def test_bad_json(text: str, message: str) -> None:
+    with pytest.raises(InvalidCampaign, match=message):
+        Campaign.from_json(text)
+
+
+def test_bad_toml() -> None:
+    with pytest.raises(InvalidCampaign, match="not TOML"):
+        Campaign.from_toml("title = ")
+    with pytest.raises(InvalidCampaign, match="has an id already"):
+        Campaign.from_toml(campaign().to_toml(), id=bytes(32))
+
+
+def test_it_is_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        campaign().title = "other"
+
+
+def test_positions_put_the_stratum_in_front() -> None:
+    made = campaign(strata=["a", "b", "c"])
+    assert (made.grid.bits, made.stratum_bits, made.bits) == (7, 2, 9)
+    placed = made.place([0.0, 0.5, 1.0, 2.0], ["a", "b", "c", "c"])
+    assert placed.positions.tolist() == [0, 128 + 50, 256 + 100, 256 + 100]
+    assert placed.clipped == 1
+    assert made.position(1, np.array([-1, 3])).tolist() == [127, 131]
+    assert made.key_type(1).scheme is Scheme.DCF
+    with pytest.raises(InvalidQuery, match="'d' is not one of 'a', 'b', 'c'"):
+        made.stratum("d")
+
+
+@pytest.mark.parametrize(
+    ("strata", "message"),
+    [(None, "needs its stratum"), (["a"], "2 values but 1 strata"), (["a", "x"], "row 2: stratum 'x' is not one of")],
+)
+def test_bad_strata(strata: list[str] | None, message: str) -> None:
+    with pytest.raises(InvalidValue, match=message):
+        campaign(strata=["a", "b"]).place([0.1, 0.2], strata)
+
+
+def test_a_mismatch_names_both_digests() -> None:
+    one, other = campaign(), campaign(title="Other")
+    check_digest(one.digest, one.digest)
+    with pytest.raises(DigestMismatch) as caught:
+        check_digest(one.digest, other.digest)
+    assert to_base64url(one.digest) in str(caught.value)
+    assert to_base64url(other.digest) in str(caught.value)
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_base64url_is_strict(data: bytes) -> None:
+    encoded = to_base64url(data)
+    assert from_base64url(encoded, 32, "it") == data
+    for bad in (encoded + "=", encoded[:-1], encoded + "A", encoded.replace(encoded[0], "+"), " " + encoded, 7):
+        with pytest.raises(ValueError, match="it must be 32 bytes"):
+            from_base64url(bad, 32, "it")
+
+
+def test_what_a_party_consents_to_is_the_total() -> None:
+    assert campaign(epsilon=1.0, reserve=0.25).total_epsilon == 1.25
+    assert json.loads(campaign().to_json())["reserve"] == 0.0

@@ -1,0 +1,141 @@
+"""Messages are read strictly: one form each, clear errors, no crash on any bytes."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from campaign.errors import DigestMismatch, InvalidQuery, InvalidUpload, PeerMismatch
+from campaign.spec import to_base64url
+from campaign.wire import (
+    EcdfAnswer,
+    ShareQuery,
+    Shares,
+    Uploads,
+    decode_shares,
+    decode_uploads,
+    encode_shares,
+    encode_uploads,
+    read,
+    upload_bytes,
+)
+from fss import dcf
+from tests.campaign.helpers import campaign
+
+CAMPAIGN = campaign()
+RNG = np.random.default_rng(1)
+
+
+def uploads(count: int = 3, party: int = 0) -> Uploads:
+    keys = dcf.gen(np.arange(count), bits=CAMPAIGN.bits, binder=CAMPAIGN.id, rand=RNG.bytes(32 * count))[party]
+    return Uploads(RNG.integers(0, 256, (count, 16), dtype=np.uint8), keys)
+
+
+ENVELOPE = encode_uploads(CAMPAIGN, uploads())
+ENTRY = 16 + CAMPAIGN.key_type(0).key_bytes
+
+
+def test_an_envelope_round_trips() -> None:
+    sent = uploads(5, party=1)
+    data = encode_uploads(CAMPAIGN, sent)
+    assert len(data) == upload_bytes(CAMPAIGN, 5) == 48 + 5 * ENTRY
+    got = decode_uploads(data, CAMPAIGN, 1)
+    assert np.array_equal(got.ids, sent.ids)
+    assert np.array_equal(got.keys.words, sent.keys.words)
+    assert encode_uploads(CAMPAIGN, got) == data
+    assert repr(got) == f"<Uploads 5 of {ENTRY - 16} bytes>"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "header of 48 bytes, got 0"),
+        (b"X" + ENVELOPE[1:], "not an upload of version 1"),
+        (ENVELOPE[:4] + b"\2" + ENVELOPE[5:], "not an upload of version 1"),
+        (ENVELOPE[:6] + b"\1" + ENVELOPE[7:], "not an upload of version 1"),
+        (ENVELOPE[:5] + b"\1" + ENVELOPE[6:], "for server 1, but was sent to server 0"),
+        (ENVELOPE[:-1], "3 uploads make"),
+        (ENVELOPE + b"\0", "3 uploads make"),
+        (ENVELOPE[:40] + struct.pack("<I", 0) + ENVELOPE[44:48], "0 uploads make"),
+        (ENVELOPE[:44] + struct.pack("<I", 7) + ENVELOPE[48:], "the upload says 7"),
+        (ENVELOPE[:48] + ENVELOPE[48 : 48 + ENTRY] * 3, "the same id"),
+        (ENVELOPE[:64] + b"\xff" * 8 + ENVELOPE[72:], "key version 255 is not known"),
+        (ENVELOPE[:-8] + b"\xff" * 8, "key 2, word .*: expected an element of Z_p"),
+    ],
+)
+def test_bad_envelopes(data: bytes, message: str) -> None:
+    with pytest.raises(InvalidUpload, match=message):
+        decode_uploads(data, CAMPAIGN, 0)
+
+
+def test_an_envelope_of_another_campaign_names_both_digests() -> None:
+    other = campaign(title="Other")
+    with pytest.raises(DigestMismatch, match=to_base64url(CAMPAIGN.digest)):
+        decode_uploads(ENVELOPE, other, 0)
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> bytes:
+    data = bytearray(ENVELOPE)
+    for _ in range(draw(st.integers(0, 5))):
+        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
+
+
+@given(mutations())
+@example(ENVELOPE)
+def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes) -> None:
+    try:
+        got = decode_uploads(data, CAMPAIGN, 0)
+    except (InvalidUpload, DigestMismatch):
+        return
+    assert encode_uploads(CAMPAIGN, got) == data
+
+
+def test_shares_round_trip() -> None:
+    sent = Shares(1, b"s" * 32, 12345, RNG.integers(0, 2**61 - 1, 9, dtype=np.uint64))
+    data = encode_shares(CAMPAIGN, sent)
+    got = decode_shares(data, CAMPAIGN, 1, 9)
+    assert (got.party, got.key_set, got.uploads) == (1, b"s" * 32, 12345)
+    assert np.array_equal(got.elements, sent.elements)
+    assert encode_shares(CAMPAIGN, got) == data
+    for party, count, bad in ((0, 9, data), (1, 8, data), (1, 9, data[:-8] + b"\xff" * 8), (1, 9, b"x" + data[1:])):
+        with pytest.raises(PeerMismatch):
+            decode_shares(bad, CAMPAIGN, party, count)
+    with pytest.raises(DigestMismatch):
+        decode_shares(data, campaign(title="Other"), 1, 9)
+
+
+def test_json_messages_are_strict() -> None:
+    digest = to_base64url(CAMPAIGN.digest)
+    query = read(ShareQuery, {"digest": digest, "positions": [1, 2]})
+    assert read(ShareQuery, query.to_json()) == query
+    for bad in (
+        {"digest": digest},
+        {"digest": digest, "positions": ["1"]},
+        {"digest": digest, "positions": "some"},
+        {"digest": "short", "positions": [1]},
+        {"digest": digest, "positions": [1], "more": 1},
+    ):
+        with pytest.raises(InvalidQuery, match="not a ShareQuery"):
+            read(ShareQuery, bad)
+    with pytest.raises(InvalidQuery):
+        read(ShareQuery, b"\xff{")
+
+
+def test_answers_carry_signed_counts() -> None:
+    answer = EcdfAnswer(
+        digest=CAMPAIGN.digest,
+        n=10,
+        epsilon=1.0,
+        mechanism="slice-tree",
+        stratum="all",
+        thresholds=[0.5, 1.0],
+        counts=[-3, 12],
+        standard_errors=[2.5, 0.0],
+    )
+    assert read(EcdfAnswer, answer.to_json()) == answer
+    with pytest.raises(InvalidQuery, match="same length"):
+        read(EcdfAnswer, {**answer.model_dump(mode="json"), "counts": [1]})
