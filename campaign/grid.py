@@ -9,28 +9,43 @@ these literals, and every party computes the same ones.
 """
 
 import math
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from campaign.errors import InvalidCampaign, InvalidQuery, InvalidValue
 
 MAX_BITS = 32
 MAX_LISTED = 1 << 22
+# Fifteen decimal digits survive a double, and so does arithmetic on them.
+MAX_EXACT = 10**15
 
 Kind = Literal["float", "integer", "date"]
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _EPOCH = date(1970, 1, 1).toordinal()
+
+
+# What people write in a CSV file; not "1_000", "nan" or digits of other scripts, which float() would take.
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def _short(value: object) -> str:
+    """A value in an error message."""
+    if isinstance(value, int) and abs(value) > MAX_EXACT:
+        return "a huge number"
+    return str(value)[:40] if isinstance(value, np.generic | float) else repr(value)[:40]
 
 
 @dataclass(frozen=True)
@@ -52,6 +67,23 @@ def day_number(text: str) -> int:
 
 def _plain(x: float | str) -> float:
     return day_number(x) if isinstance(x, str) else x
+
+
+def _exact(x: object) -> object:
+    """Numbers of a grid are doubles: 1 and 1.0 are the same campaign, and -0.0 is 0.0."""
+    if isinstance(x, int) and not isinstance(x, bool):
+        if abs(x) > MAX_EXACT:
+            raise ValueError(f"whole numbers of a grid are at most {MAX_EXACT}")
+        return float(x)
+    if isinstance(x, float):
+        if not math.isfinite(x):
+            raise ValueError("numbers of a grid must be finite")
+        return x + 0.0
+    return x
+
+
+Number = Annotated[float, BeforeValidator(_exact)]
+End = Annotated[float | str, BeforeValidator(_exact)]
 
 
 class _Grid(BaseModel):
@@ -94,7 +126,7 @@ class _Grid(BaseModel):
 
     def numbers(self, values: Sequence[object] | Floats, first_row: int = 1) -> Floats:
         """Values as numbers, or an error that names the first row that is not one of this grid's kind."""
-        if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and self.values != "date":
             x = values.astype(np.float64)
         else:
             x = np.array([self._number(v, row) for row, v in enumerate(values, first_row)], np.float64)
@@ -103,7 +135,7 @@ class _Grid(BaseModel):
             bad |= x != np.floor(x)
         if bad.any():
             row = int(np.argmax(bad))
-            raise InvalidValue(f"row {row + first_row}: {x[row]} is not {self._what()}")
+            raise InvalidValue(f"row {row + first_row}: {_short(values[row])} is not {self._what()}")
         return x
 
     def _what(self) -> str:
@@ -116,11 +148,13 @@ class _Grid(BaseModel):
                 if isinstance(value, date):
                     return value.toordinal() - _EPOCH
                 return day_number(value.strip()) if isinstance(value, str) else math.nan
-            if isinstance(value, bool) or not isinstance(value, int | float | str | np.number):
+            if isinstance(value, str):
+                return float(value) if _NUMBER.fullmatch(value.strip()) else math.nan
+            if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
                 raise ValueError
             return float(value)
-        except (ValueError, OverflowError):
-            raise InvalidValue(f"row {row}: {value!r} is not {self._what()}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidValue(f"row {row}: {_short(value)} is not {self._what()}") from None
 
     def label(self, index: int) -> str:
         """A threshold as people write it."""
@@ -141,9 +175,9 @@ class LinearGrid(_Grid):
     """from, from + step, ..., to."""
 
     kind: Literal["linear"] = "linear"
-    start: float | int | str = Field(alias="from")
-    stop: float | int | str = Field(alias="to")
-    step: float | int = 1
+    start: End = Field(alias="from")
+    stop: End = Field(alias="to")
+    step: Number = 1.0
 
     @model_validator(mode="after")
     def _valid(self) -> Self:
@@ -153,26 +187,28 @@ class LinearGrid(_Grid):
             raise ValueError("a date grid runs from one ISO date to another")
         if self.values != "date" and (isinstance(self.start, str) or isinstance(self.stop, str)):
             raise ValueError('only a grid of values = "date" has dates for ends')
-        if not all(math.isfinite(x) for x in numbers) or (whole and any(x != int(x) for x in numbers)):
-            raise ValueError(f"from, to and step must be {'whole' if whole else 'finite'} numbers")
+        if whole and any(x != int(x) for x in numbers):
+            raise ValueError("from, to and step must be whole numbers")
         if self.step <= 0:
             raise ValueError(f"step must be positive, got {self.step}")
-        first, last, step, scale = self._scaled
+        first, last, step, _ = self._scaled
+        if max(abs(first), abs(last)) > MAX_EXACT:
+            raise ValueError("from, to and step have too many digits: 15 in all are exact")
         if last <= first or (last - first) % step:
             raise ValueError("to must be from plus a positive whole number of steps")
         if self.size > 1 << MAX_BITS:
             raise ValueError(f"a grid has at most 2^{MAX_BITS} thresholds, this one {self.size}")
-        if max(abs(first), abs(last)) >= 1 << 53 or scale > 10**22:
-            raise ValueError("from, to and step have too many digits: 15 in all are exact")
         return self
 
     @cached_property
     def _scaled(self) -> tuple[int, int, int, int]:
         """from, to and step as integers over a common power of ten: their decimal literals, exactly."""
-        exact = [Decimal(repr(_plain(x))) for x in (self.start, self.stop, self.step)]
-        digits = max(0, *(-int(x.as_tuple().exponent) for x in exact))
-        first, last, step = (int(x.scaleb(digits)) for x in exact)
-        return first, last, step, 10**digits
+        exact = [Fraction(repr(_plain(x))) for x in (self.start, self.stop, self.step)]
+        for scale in (10**digits for digits in range(23)):
+            if all((x * scale).denominator == 1 for x in exact):
+                first, last, step = (int(x * scale) for x in exact)
+                return first, last, step, scale
+        raise ValueError("from, to and step have at most 22 decimal places")
 
     @property
     def size(self) -> int:
@@ -216,15 +252,15 @@ class LogGrid(_ListedGrid):
 
     kind: Literal["logarithmic"]
     values: Literal["float"] = "float"
-    start: float | int = Field(alias="from")
-    stop: float | int = Field(alias="to")
+    start: Number = Field(alias="from")
+    stop: Number = Field(alias="to")
     count: int
 
     @model_validator(mode="after")
     def _valid(self) -> Self:
         if not 2 <= self.count <= MAX_LISTED:
             raise ValueError(f"count must be 2 to {MAX_LISTED}, got {self.count}")
-        if not 0 < self.start < self.stop or not math.isfinite(self.stop):
+        if not 0 < self.start < self.stop:
             raise ValueError(f"0 < from < to must hold, got from {self.start} to {self.stop}")
         if not (np.diff(self._list) > 0).all():
             raise ValueError(f"{self.count} thresholds from {self.start} to {self.stop} are not all different doubles")
@@ -247,7 +283,7 @@ class ExplicitGrid(_ListedGrid):
     """Thresholds one by one, strictly increasing."""
 
     kind: Literal["explicit"]
-    at: tuple[float | int | str, ...]
+    at: tuple[End, ...]
 
     @model_validator(mode="before")
     @classmethod
@@ -262,7 +298,7 @@ class ExplicitGrid(_ListedGrid):
             raise ValueError(f"a grid has 2 to {MAX_LISTED} thresholds, this one {len(self.at)}")
         if any(isinstance(x, str) != (self.values == "date") for x in self.at):
             raise ValueError('thresholds are numbers, or ISO dates if values = "date"')
-        if not np.isfinite(self._list).all() or (self.values == "integer" and (self._list % 1).any()):
+        if self.values == "integer" and (self._list % 1).any():
             raise ValueError(f"every threshold must be {self._what()}")
         down = np.flatnonzero(np.diff(self._list) <= 0)
         if down.size:

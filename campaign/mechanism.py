@@ -25,7 +25,8 @@ from campaign.errors import InvalidCampaign
 from campaign.tables import KEPT_BITS, Floats, Table
 
 MAX_DEPTH = 32
-MIN_EPSILON, MAX_EPSILON = 0.001, 100.0
+# Of a whole campaign at most, and of one value at least: below, tables take minutes to make.
+MAX_EPSILON, MIN_EPSILON_EACH = 20.0, 0.01
 
 # Bits of the pseudorandom function that decide one draw (servers/noise.py).
 DRAW_BITS = 128
@@ -43,10 +44,12 @@ class Mechanism(ABC):
             raise InvalidCampaign(f"the noise tree has 1 to {MAX_DEPTH} levels, got {depth}")
         if instances < 1:
             raise InvalidCampaign(f"a party contributes at least 1 value, got {instances}")
-        if not MIN_EPSILON <= epsilon / instances <= MAX_EPSILON:
+        if not 0 < epsilon <= MAX_EPSILON:
+            raise InvalidCampaign(f"epsilon must be above 0 and at most {MAX_EPSILON:g}, got {epsilon:g}")
+        if epsilon / instances < MIN_EPSILON_EACH:
             raise InvalidCampaign(
-                f"epsilon per value must be {MIN_EPSILON} to {MAX_EPSILON}, got {epsilon} / {instances} = "
-                f"{epsilon / instances:g}"
+                f"epsilon must be at least {MIN_EPSILON_EACH} for each value a party contributes, "
+                f"got {epsilon:g} for {instances}"
             )
         self.depth, self.instances = depth, instances
         # Rounded down, so that instances times it is not above epsilon.
@@ -65,8 +68,13 @@ class Mechanism(ABC):
 
     @property
     @abstractmethod
+    def distance(self) -> float:
+        """A bound on the total variation distance of all noise of a campaign from the ideal distribution."""
+
+    @property
     def delta(self) -> float:
-        """A bound on the distance of all noise of a campaign from the ideal distribution (docs/privacy.md)."""
+        """The delta that goes with `epsilon`: what is ideal within a distance d is (epsilon, (1 + e^epsilon) d)-DP."""
+        return (1 + math.exp(self.epsilon)) * self.distance
 
     @abstractmethod
     def variance(self, positions: ArrayLike) -> Floats:
@@ -139,14 +147,14 @@ class SliceTree(Mechanism):
     @property
     def epsilon(self) -> float:
         """Replacing a value changes at most two nodes of a level, each by one: 2 sum of w, for each instance."""
-        return self.instances * 2 * math.fsum(self.weights)
+        return float(self.instances * 2 * sum(Fraction(w) for w in self.weights))
 
     @property
     def tables(self) -> tuple[Table, ...]:
         return tables.build(self.weights)
 
     @property
-    def delta(self) -> float:
+    def distance(self) -> float:
         """Per node: what was cut off both ends of a table, its rounding, and that of a draw to DRAW_BITS bits."""
         widest = max(table.reach for table in self.tables)
         cut = 4 / -math.expm1(-self.weights[0])
@@ -253,14 +261,14 @@ class PaperTree(Mechanism):
 
     @property
     def epsilon(self) -> float:
-        return self.instances * self.rate * self.sensitivity
+        return float(self.instances * Fraction(self.rate) * self.sensitivity)
 
     @cached_property
     def table(self) -> Table:
         return tables.build((self.rate,))[0]
 
     @property
-    def delta(self) -> float:
+    def distance(self) -> float:
         per_node = 4 / -math.expm1(-self.rate) * 2.0**-KEPT_BITS + (2 * self.table.reach + 1) * 2.0**-DRAW_BITS
         return 2.0 ** (self.depth + 1) * per_node
 

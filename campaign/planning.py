@@ -15,11 +15,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from campaign.errors import InvalidCampaign
-from campaign.mechanism import MAX_EPSILON, MIN_EPSILON, mechanism
+from campaign.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, Mechanism, mechanism
 
 SERVERS = 2
+
+Floats = NDArray[np.float64]
 BAND = 0.95
 
 # The band is the quantile of the largest deviation of so many simulated curves, at so many (2^) places at most.
@@ -46,6 +49,24 @@ def _depth(thresholds: int, strata: int) -> int:
     return max(1, (thresholds - 1).bit_length()) + (strata - 1).bit_length()
 
 
+def _variances(noise: Mechanism, strata: int) -> Floats:
+    """The variance of a stratum's curve at a sample of places: what is published is S(t) less S at its beginning."""
+    each = noise.positions >> (strata - 1).bit_length()
+    starts = np.unique(np.linspace(0, strata - 1, min(strata, 16)).astype(np.int64)) * each
+    # places that differ in every bit, so that no level is seen at its best or worst only
+    within = np.unique((np.arange(4096) * 0.6180339887498949 % 1 * each).astype(np.int64))
+    return noise.difference_variance(starts[:, np.newaxis] + within, starts[:, np.newaxis] - 1)
+
+
+def _band(noise: Mechanism, strata: int) -> float:
+    """The quantile of the largest deviation of a stratum's whole curve, one server, averaged over strata."""
+    levels = min(noise.depth, max(_LEVELS, (strata - 1).bit_length() + 4))
+    curves = noise.gaussian_curves(_CURVES >> max(0, levels - _LEVELS), levels, np.random.default_rng(0))
+    parts = curves.reshape(len(curves), 1 << (strata - 1).bit_length(), -1)[:, :strata]
+    parts[:, 1:] -= parts[:, :-1, -1:].copy()
+    return float(np.quantile(np.abs(parts).max(axis=2), BAND, axis=0).mean())
+
+
 def expected_errors(
     *, n: int, thresholds: int, epsilon: float, strata: int = 1, instances: int = 1, name: str = "slice-tree"
 ) -> Errors:
@@ -53,15 +74,14 @@ def expected_errors(
     if n < 1:
         raise InvalidCampaign(f"a plan needs at least 1 value, got n = {n}")
     noise = mechanism(name, _depth(thresholds, strata), epsilon, instances)
-    curves = noise.gaussian_curves(_CURVES, min(noise.depth, _LEVELS), np.random.default_rng(0))
-    band = float(np.quantile(np.abs(curves).max(axis=1), BAND)) * math.sqrt(SERVERS)
-    point = math.sqrt(SERVERS * noise.mean_variance())
+    variances = _variances(noise, strata)
+    point = math.sqrt(SERVERS * variances.mean())
     return Errors(
         n=n,
         epsilon=noise.epsilon,
         point=point / n,
-        worst=math.sqrt(SERVERS * noise.worst_variance()) / n,
-        band=band / n,
+        worst=math.sqrt(SERVERS * variances.max()) / n,
+        band=_band(noise, strata) * math.sqrt(SERVERS) / n,
         quantile_rank=point / n,
         quantile_steps=point * thresholds / n,
     )
@@ -73,7 +93,7 @@ def parties_for(
     """The smallest n at which a point of the curve has this standard error, as a fraction of n."""
     _check(accuracy)
     noise = mechanism(name, _depth(thresholds, strata), epsilon, instances)
-    return math.ceil(math.sqrt(SERVERS * noise.mean_variance()) / accuracy)
+    return math.ceil(math.sqrt(SERVERS * _variances(noise, strata).mean()) / accuracy)
 
 
 def epsilon_for(
@@ -82,17 +102,17 @@ def epsilon_for(
     """The smallest epsilon at which a point of the curve has this standard error, as a fraction of n."""
     _check(accuracy)
     depth, wanted = _depth(thresholds, strata), (accuracy * n) ** 2 / SERVERS
-    low, high = math.log(0.05 * instances), math.log(MAX_EPSILON * instances)
+    low, high = math.log(min(0.05 * instances, MAX_EPSILON)), math.log(MAX_EPSILON)
 
     def variance(log_epsilon: float) -> float:
-        epsilon = min(math.exp(log_epsilon), MAX_EPSILON * instances)
-        return mechanism(name, depth, epsilon, instances).mean_variance()
+        epsilon = min(math.exp(log_epsilon), MAX_EPSILON)
+        return float(_variances(mechanism(name, depth, epsilon, instances), strata).mean())
 
     if variance(high) > wanted:
-        raise InvalidCampaign(f"no epsilon up to {MAX_EPSILON * instances:g} reaches a standard error of {accuracy:g}")
+        raise InvalidCampaign(f"no epsilon up to {MAX_EPSILON:g} reaches a standard error of {accuracy:g}")
     if variance(low) < wanted:
         # Below, the noise is on so fine a scale that its variance is proportional to 1 / epsilon^2.
-        return max(MIN_EPSILON * instances, math.exp(low) * math.sqrt(variance(low) / wanted))
+        return max(MIN_EPSILON_EACH * instances, math.exp(low) * math.sqrt(variance(low) / wanted))
     while high - low > 1e-3:
         middle = (low + high) / 2
         low, high = (low, middle) if variance(middle) <= wanted else (middle, high)

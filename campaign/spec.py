@@ -37,7 +37,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
 from campaign.grid import MAX_BITS, Floats, Grid, check_strata
-from campaign.mechanism import Mechanism, mechanism
+from campaign.mechanism import MAX_EPSILON, Mechanism, mechanism
 from fss.keys import KeyType, Scheme
 
 ID_BYTES = 32
@@ -71,6 +71,8 @@ def _time(value: object) -> object:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("a time needs its zone, for example 2026-03-31T18:00:00Z")
+        if not 1970 <= value.year < 9999:
+            raise ValueError("a time lies between 1970 and 9998")
         return value.astimezone(UTC).replace(microsecond=0)
     return value
 
@@ -83,7 +85,8 @@ Time = Annotated[datetime, BeforeValidator(_time), PlainSerializer(_write_time)]
 Id = Annotated[
     bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
 ]
-Names = Annotated[tuple[str, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
 
 
 @dataclass(frozen=True)
@@ -109,8 +112,8 @@ class Campaign(BaseModel):
     question: str = Field(min_length=1, max_length=2000)
     grid: Grid
     strata: Names = ("all",)
-    epsilon: float = Field(gt=0)
-    reserve: float = Field(default=0.0, ge=0)
+    epsilon: float = Field(gt=0, allow_inf_nan=False)
+    reserve: float = Field(default=0.0, ge=0, le=MAX_EPSILON, allow_inf_nan=False)
     mechanism: Literal["slice-tree", "paper-tree", "paper-tree-exact"] = "slice-tree"
     scheme: Literal["dcf", "dpf"] = "dcf"
     min_uploads: int = Field(default=100, ge=1, le=MAX_UPLOADS)
@@ -133,7 +136,7 @@ class Campaign(BaseModel):
             raise ValueError("a campaign closes after it opens")
         if self.scheme == "dpf" and self.bits > 26:
             raise ValueError(f"scheme dpf evaluates whole domains, of at most 26 bits; this one has {self.bits}")
-        _ = self.noise
+        _ = self.noise, self.digest
         return self
 
     @property
@@ -220,7 +223,7 @@ class Campaign(BaseModel):
     @classmethod
     def from_json(cls, text: str | bytes) -> "Campaign":
         try:
-            fields = json.loads(text, object_pairs_hook=_no_duplicates)
+            fields = json.loads(text, object_pairs_hook=no_duplicates)
         except (ValueError, RecursionError) as error:
             raise InvalidCampaign(f"the campaign is not JSON: {error}") from None
         if not isinstance(fields, dict):
@@ -232,7 +235,7 @@ class Campaign(BaseModel):
         """Read a TOML file; `id` is for a new campaign that does not have one yet."""
         try:
             fields = _dates_as_text(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidCampaign(f"the campaign is not TOML: {error}") from None
         if id is not None:
             if "id" in fields:
@@ -241,7 +244,7 @@ class Campaign(BaseModel):
         return cls.from_dict(fields)
 
 
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a field occurs twice")

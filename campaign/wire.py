@@ -9,6 +9,7 @@ binary message that was decoded encodes to the same bytes.
 Numbers are little-endian. `proof_bytes` is 0 in version 1; a later version may carry a proof beside each key.
 """
 
+import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, to_base64url
+from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, no_duplicates, to_base64url
 from fss import FssError, KeyBatch, field
 from fss.field import Words
 
@@ -124,12 +125,13 @@ Digest = Annotated[
     PlainSerializer(to_base64url),
 ]
 Threshold = float | int | str
+Position = Annotated[int, Field(ge=0, lt=1 << 32)]
 
 
 class Message(BaseModel):
     """A JSON message: frozen, strict types, unknown fields refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def to_json(self) -> str:
         return self.model_dump_json()
@@ -138,10 +140,20 @@ class Message(BaseModel):
 M = TypeVar("M", bound=Message)
 
 
+def _same_length(message: M, *columns: list[Any]) -> M:
+    if len({len(column) for column in columns}) > 1:
+        raise ValueError("the columns of an answer must have the same length")
+    return message
+
+
 def read(kind: type[M], data: str | bytes | Mapping[str, Any]) -> M:
     """A message from JSON text or parsed JSON; the error names every field that is wrong."""
     try:
-        return kind.model_validate(data) if isinstance(data, Mapping) else kind.model_validate_json(data)
+        fields = data if isinstance(data, Mapping) else json.loads(data, object_pairs_hook=no_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise InvalidQuery(f"not a {kind.__name__}: not JSON: {error}") from None
+    try:
+        return kind.model_validate(fields)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}" for e in error.errors())
         raise InvalidQuery(f"not a {kind.__name__}: {wrong}") from None
@@ -151,7 +163,7 @@ class ShareQuery(Message):
     """One server asks the other for its noised shares at positions, or at all of them."""
 
     digest: Digest
-    positions: list[int] | Literal["all"]
+    positions: list[Position] | Literal["all"]
 
 
 class UploadFailure(Message):
@@ -184,10 +196,8 @@ class EcdfAnswer(Answer):
     standard_errors: list[float]
 
     @model_validator(mode="after")
-    def _same_length(self) -> Self:
-        if not len(self.thresholds) == len(self.counts) == len(self.standard_errors):
-            raise ValueError("thresholds, counts and standard_errors must have the same length")
-        return self
+    def _fits(self) -> Self:
+        return _same_length(self, self.thresholds, self.counts, self.standard_errors)
 
 
 class QuantileAnswer(Answer):
@@ -199,13 +209,24 @@ class QuantileAnswer(Answer):
     upper: list[Threshold]
     confidence: float
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        return _same_length(self, self.levels, self.thresholds, self.lower, self.upper)
+
 
 class HistogramAnswer(Answer):
-    """The number of values in each bin: above one edge and at or below the next; the first bin has no lower edge."""
+    """The number of values in each bin: above one edge and at or below the next; the first bin has no lower edge.
+
+    `edges` are the upper ends of the bins.
+    """
 
     edges: list[Threshold]
     counts: list[int]
     standard_errors: list[float]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        return _same_length(self, self.edges, self.counts, self.standard_errors)
 
 
 class BudgetAnswer(Message):

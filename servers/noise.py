@@ -9,7 +9,7 @@ alone, in O(depth), with the result that computing the whole curve gives.
 floating point together with a bound on the error made there (sums of w positive doubles, each a rounded product:
 relative error at most (2 w + 8) 2^-53), and wherever u lies within twice that bound of a step, again with the exact
 integers. So the result does not depend on the machine's floating point, and the distance of all noise of a campaign
-from the ideal distribution is `Mechanism.delta`: at most 2^(depth + 1) draws, each off by
+from the ideal distribution is `Mechanism.distance`: at most 2^(depth + 1) draws, each off by
 
 - what was cut from the tails of a table: at most 4 / (1 - exp(-w_0)) 2^-128,
 - the rounding of its entries: at most 4 * 2^-128,
@@ -21,7 +21,9 @@ adds its own, computational, advantage; AES as a random function on q nodes lose
 
 import hashlib
 import hmac
-from functools import lru_cache
+from bisect import bisect_right
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
 import numpy as np
 from Crypto.Cipher import AES
@@ -56,10 +58,10 @@ class Prf:
     def draws(self, level: int, nodes: ArrayLike) -> Draws:
         """Shape (nodes, 2): the low and the high half of each node's 128 bits."""
         numbers = np.asarray(nodes, np.uint64)
-        blocks = np.empty((numbers.size, 2), np.uint64)
+        blocks = np.empty((numbers.size, 2), "<u8")
         blocks[:, 0] = numbers
         blocks[:, 1] = level
-        return np.frombuffer(self._cipher.encrypt(blocks.tobytes()), np.uint64).reshape(-1, 2)
+        return np.frombuffer(self._cipher.encrypt(blocks.tobytes()), "<u8").reshape(-1, 2)
 
 
 def _fractions(u: Draws) -> Floats:
@@ -85,14 +87,9 @@ def _pick(cumulative: Floats, u: Draws, tail: float) -> tuple[Counts, NDArray[np
     return at, np.asarray(unsure | (at >= cumulative.size))
 
 
-def _pick_exactly(weights: list[int], u: int) -> int:
+def _pick_exactly(cumulative: list[int], u: int) -> int:
     """The first index at which the cumulative sum, as a share of the total, exceeds u / 2^DRAW_BITS."""
-    wanted, reached = u * sum(weights), 0
-    for at, weight in enumerate(weights):
-        reached += weight
-        if reached << DRAW_BITS > wanted:
-            return at
-    raise AssertionError("unreachable: u is below 2^DRAW_BITS")
+    return bisect_right(cumulative, u * cumulative[-1] >> DRAW_BITS)
 
 
 class _Split:
@@ -141,7 +138,7 @@ class _Split:
         left = at + (p // 2 - self._reach)
         for i in np.flatnonzero(unsure):
             low, weights = self._table.weights(p)
-            left[i] = low + _pick_exactly(weights, _integer(u[i]))
+            left[i] = low + _pick_exactly(list(accumulate(weights)), _integer(u[i]))
         return np.asarray(left, np.int64)
 
 
@@ -158,15 +155,17 @@ class DiscreteLaplace:
         self._table = build((rate,))[0]
         self._cumulative = np.cumsum(self._table.floats)
 
+    @cached_property
+    def _exact(self) -> list[int]:
+        half = self._table.half
+        return list(accumulate([*half[:0:-1], *half]))
+
     def at(self, level: int, nodes: ArrayLike) -> Counts:
         u = self._prf.draws(level, nodes)
         at, unsure = _pick(self._cumulative, u, 0.0)
         noise = at - self._table.reach
-        if unsure.any():
-            half = self._table.half
-            weights = [*half[:0:-1], *half]
-            for i in np.flatnonzero(unsure):
-                noise[i] = _pick_exactly(weights, _integer(u[i])) - self._table.reach
+        for i in np.flatnonzero(unsure):
+            noise[i] = _pick_exactly(self._exact, _integer(u[i])) - self._table.reach
         return np.asarray(noise, np.int64)
 
 
@@ -182,9 +181,12 @@ class NoiseTree:
 
     def at(self, positions: ArrayLike) -> Counts:
         """The noise of the counts at these positions, each computed from the root down."""
-        t = np.asarray(positions, np.int64)
+        t = np.asarray(positions)
+        if t.ndim != 1 or (t.size and t.dtype.kind not in "iu"):
+            raise InvalidQuery(f"positions must be a list of whole numbers, got shape {t.shape}, dtype {t.dtype}")
         if t.size and not (t.min() >= 0 and t.max() < self.mechanism.positions):
             raise InvalidQuery(f"positions must be 0 to {self.mechanism.positions - 1}")
+        t = t.astype(np.int64)
         if isinstance(self.mechanism, PaperTree):
             return self._ancestors(self.mechanism, t)
         assert isinstance(self.mechanism, SliceTree)

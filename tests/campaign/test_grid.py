@@ -1,6 +1,7 @@
 """Values find their index: ties, ends, decimals, dates, and rows that are no values."""
 
 from datetime import date, datetime
+from decimal import Context, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -113,14 +114,19 @@ def test_dates_as_toml_writes_them() -> None:
         ("float", "abc", "row 2: 'abc' is not a finite number"),
         ("float", float("nan"), "row 2: nan is not a finite number"),
         ("float", float("-inf"), "row 2: -inf is not a finite number"),
-        ("float", "nan", "row 2: nan is not a finite number"),
+        ("float", "nan", "row 2: 'nan' is not a finite number"),
         ("float", None, "row 2: None is not a finite number"),
         ("float", True, "row 2: True is not a finite number"),
         ("float", "", "row 2: '' is not a finite number"),
         ("integer", 3.5, "row 2: 3.5 is not a whole number"),
-        ("integer", "7.5", "row 2: 7.5 is not a whole number"),
+        ("float", "1_0", "row 2: '1_0' is not a finite number"),
+        ("float", "1e999", "row 2: '1e999' is not a finite number"),
+        pytest.param("float", 10**5000, "row 2: a huge number is not a finite number", id="huge"),
+        ("float", np.complex128(1j), "row 2: 1j is not a finite number"),
+        ("float", np.timedelta64(5, "D"), "row 2: 5 days is not a finite number"),
+        ("integer", "7.5", "row 2: '7.5' is not a whole number"),
         ("date", "31.12.2024", "'31.12.2024' is not a date like 2026-03-31|row 2: '31.12.2024' is not a date"),
-        ("date", 20240101, "row 2: nan is not a date"),
+        ("date", 20240101, "row 2: 20240101 is not a date"),
     ],
 )
 def test_bad_values_name_their_row(values: str, bad: object, message: str) -> None:
@@ -151,7 +157,11 @@ def test_bad_values_name_their_row(values: str, bad: object, message: str) -> No
         ({"kind": "logarithmic", "from": 1, "to": 2, "count": 1}, "count must be 2 to 4194304, got 1"),
         ({"kind": "explicit", "at": [1.0]}, "2 to 4194304 thresholds, this one 1"),
         ({"kind": "explicit", "at": [1.0, 3.0, 2.0]}, "thresholds must increase; 2.0 follows 3.0"),
-        ({"kind": "explicit", "at": [1.0, float("nan")]}, "finite number"),
+        ({"kind": "explicit", "at": [1.0, float("nan")]}, "must be finite"),
+        ({"kind": "explicit", "at": [1, 2**53 + 3]}, "at most 1000000000000000"),
+        ({"kind": "linear", "from": 0, "to": 10**400, "step": 1}, "at most 1000000000000000"),
+        ({"kind": "linear", "from": 70905987963.10957, "to": 70905987963.11092, "step": 1e-05}, "too many digits"),
+        ({"kind": "linear", "from": 0.0, "to": 1e-30, "step": 1e-31}, "at most 22 decimal places"),
         ({"kind": "round", "at": [1.0, 2.0]}, "grid"),
         ({"kind": "explicit", "at": [1.0, 2.0], "colour": "red"}, "grid.colour: unknown field"),
         ({"kind": "linear", "from": 0, "to": 1}, "whole number of steps|step"),
@@ -160,6 +170,42 @@ def test_bad_values_name_their_row(values: str, bad: object, message: str) -> No
 def test_bad_grids_say_what_is_wrong(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidCampaign, match=message):
         Campaign.from_dict(fields(grid=spec))
+
+
+def test_thresholds_do_not_depend_on_the_callers_decimal_context() -> None:
+    with localcontext(Context(prec=3)):
+        g = grid(kind="linear", **{"from": 0.1234, "to": 0.1239, "step": 0.0001})
+        assert g.all_thresholds.tolist() == [0.1234, 0.1235, 0.1236, 0.1237, 0.1238, 0.1239]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"kind": "linear", "values": "integer", "from": 10**14, "to": 10**14 + 10, "step": 1},
+        {"kind": "logarithmic", "from": 138447, "to": 10**15, "count": 37},
+        {"kind": "explicit", "values": "integer", "at": [-0.0, 5, 10**15]},
+    ],
+)
+def test_whole_numbers_survive_a_round_trip(spec: dict[str, Any]) -> None:
+    made = campaign(grid=spec)
+    again = Campaign.from_json(made.to_json())
+    assert again.grid.all_thresholds.tobytes() == made.grid.all_thresholds.tobytes()
+    assert again.digest == made.digest
+
+
+def test_one_grid_has_one_digest() -> None:
+    spellings: list[dict[str, float]] = [
+        {"from": 0, "to": 1, "step": 1},
+        {"from": 0.0, "to": 1.0, "step": 1.0},
+        {"from": -0.0, "to": 1},
+    ]
+    assert len({campaign(grid={"kind": "linear", **s}).digest for s in spellings}) == 1
+
+
+def test_a_date_grid_takes_no_bare_numbers() -> None:
+    g = grid(kind="linear", values="date", **{"from": "2024-02-27", "to": "2024-03-05", "step": 1})
+    with pytest.raises(InvalidValue, match="row 1: 19800 is not a date"):
+        g.place(np.array([19800]))
 
 
 def test_any_threshold_reads_the_step_function() -> None:

@@ -161,7 +161,21 @@ def test_gaussian_curves_have_the_same_covariance(kind: type[Mechanism]) -> None
 @every_mechanism
 @pytest.mark.parametrize(("depth", "epsilon"), [(1, 1.0), (16, 1.0), (32, 1.0), (20, 0.1)])
 def test_delta_is_far_below_two_to_the_minus_forty(kind: type[Mechanism], depth: int, epsilon: float) -> None:
-    assert 0 < kind(depth, epsilon).delta < 2.0**-75
+    m = kind(depth, epsilon)
+    assert 0 < m.distance < m.delta < 2.0**-75
+
+
+@every_mechanism
+def test_delta_holds_at_the_largest_epsilon(kind: type[Mechanism]) -> None:
+    assert kind(32, 20.0).delta < 2.0**-50
+
+
+@pytest.mark.parametrize("kind", [PaperTree, ExactPaperTree, SliceTree])
+def test_rounding_never_exceeds_epsilon(kind: type[Mechanism]) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(300):
+        epsilon, instances = round(float(rng.uniform(1, 20)), 2), int(rng.integers(1, 50))
+        assert kind(int(rng.integers(1, 33)), epsilon, instances).epsilon <= epsilon
 
 
 @pytest.mark.parametrize(
@@ -169,11 +183,11 @@ def test_delta_is_far_below_two_to_the_minus_forty(kind: type[Mechanism], depth:
     [
         ((0, 1.0), "1 to 32 levels, got 0"),
         ((33, 1.0), "1 to 32 levels, got 33"),
-        ((8, 0.0), "0.001 to 100.0, got 0.0 / 1 = 0"),
-        ((8, 200.0), "0.001 to 100.0"),
-        ((8, math.nan), "0.001 to 100.0"),
+        ((8, 0.0), "above 0 and at most 20, got 0"),
+        ((8, 20.1), "above 0 and at most 20, got 20.1"),
+        ((8, math.nan), "above 0 and at most 20, got nan"),
         ((8, 1.0, 0), "at least 1 value, got 0"),
-        ((8, 1.0, 10_000), "1.0 / 10000 = 0.0001"),
+        ((8, 1.0, 10_000), "at least 0.01 for each value a party contributes, got 1 for 10000"),
     ],
 )
 def test_bad_parameters(args: Any, message: str) -> None:

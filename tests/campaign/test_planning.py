@@ -44,6 +44,16 @@ def test_more_of_anything_costs_or_helps_as_it_should() -> None:
     assert base.point < base.worst < base.band
 
 
+def test_strata_are_planned_as_they_are_published() -> None:
+    """F_c is a difference of two points; the plan must know its exact variance."""
+    m = SliceTree(8 + 4, 1.0)
+    starts = np.arange(16)[:, np.newaxis] << 8
+    exact = m.difference_variance(starts + np.arange(256), starts - 1).mean()
+    plan = expected_errors(n=1000, thresholds=256, epsilon=1.0, strata=16)
+    assert (plan.point * 1000) ** 2 == pytest.approx(2 * exact, rel=0.02)
+    assert plan.band > plan.worst
+
+
 def test_bad_plans() -> None:
     with pytest.raises(InvalidCampaign, match="at least 2 thresholds"):
         expected_errors(n=10, thresholds=1, epsilon=1.0)
@@ -51,5 +61,5 @@ def test_bad_plans() -> None:
         expected_errors(n=0, thresholds=16, epsilon=1.0)
     with pytest.raises(InvalidCampaign, match="between 0 and 1, got 2"):
         parties_for(2, thresholds=16, epsilon=1.0)
-    with pytest.raises(InvalidCampaign, match="no epsilon up to 100"):
+    with pytest.raises(InvalidCampaign, match="no epsilon up to 20"):
         epsilon_for(1e-40, n=10, thresholds=16)

@@ -121,8 +121,15 @@ def test_json_messages_are_strict() -> None:
     ):
         with pytest.raises(InvalidQuery, match="not a ShareQuery"):
             read(ShareQuery, bad)
-    with pytest.raises(InvalidQuery):
-        read(ShareQuery, b"\xff{")
+    for text in (
+        b"\xff{",
+        "[" * 100_000,
+        f'{{"digest": "{digest}", "positions": [1], "positions": "all"}}',
+        f'{{"digest": "{digest}", "positions": [-5]}}',
+        f'{{"digest": "{digest}", "positions": [{10**400}]}}',
+    ):
+        with pytest.raises(InvalidQuery, match="not a ShareQuery"):
+            read(ShareQuery, text)
 
 
 def test_answers_carry_signed_counts() -> None:
@@ -139,3 +146,5 @@ def test_answers_carry_signed_counts() -> None:
     assert read(EcdfAnswer, answer.to_json()) == answer
     with pytest.raises(InvalidQuery, match="same length"):
         read(EcdfAnswer, {**answer.model_dump(mode="json"), "counts": [1]})
+    with pytest.raises(InvalidQuery, match="finite"):
+        read(EcdfAnswer, answer.to_json().replace("2.5", "1e999"))

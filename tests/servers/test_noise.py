@@ -62,10 +62,10 @@ def test_the_exact_fallback_gives_the_same_draws(scale: float, monkeypatch: pyte
     curves = [t.curve() for t in trees]
     exact = 0
 
-    def counted(weights: list[int], u: int) -> int:
+    def counted(cumulative: list[int], u: int) -> int:
         nonlocal exact
         exact += 1
-        return original(weights, u)
+        return original(cumulative, u)
 
     original = noise_module._pick_exactly
     monkeypatch.setattr(noise_module, "_pick_exactly", counted)
@@ -193,6 +193,9 @@ def test_the_last_count_of_a_slice_tree_has_no_noise() -> None:
 def test_bad_input() -> None:
     with pytest.raises(InvalidQuery, match="positions must be 0 to 255"):
         tree(SliceTree(8, 1.0)).at([256])
+    for bad in (5, [[1]], [1.5], [2**70]):
+        with pytest.raises(InvalidQuery, match="positions must be"):
+            tree(SliceTree(8, 1.0)).at(bad)
     with pytest.raises(InvalidQuery, match=r"at most 2\^26 positions"):
         tree(SliceTree(32, 1.0)).curve()
     with pytest.raises(ValueError, match="32 bytes, got 31"):
