@@ -166,6 +166,22 @@ class ShareQuery(Message):
     positions: list[Position] | Literal["all"]
 
 
+TokenHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class NewCampaign(Message):
+    """An operator creates a campaign: its fields, and the hashes of the tokens that admit parties to it."""
+
+    campaign: dict[str, Any]
+    upload_token: TokenHash | None = None
+    invitations: list[TokenHash] = Field(default_factory=list, max_length=1_000_000)
+
+
+class CampaignCreated(Message):
+    id: str
+    digest: Digest
+
+
 class UploadFailure(Message):
     id: str
     code: str
@@ -227,6 +243,34 @@ class HistogramAnswer(Answer):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         return _same_length(self, self.edges, self.counts, self.standard_errors)
+
+
+class GroupsQuery(Message):
+    """Observed and expected counts of score groups, each up to one of these scores; costs epsilon from the reserve."""
+
+    upper_ends: list[float] = Field(min_length=2, max_length=1000)
+    epsilon: float = Field(ge=0.01, le=20)
+
+
+class PeerGroupsQuery(GroupsQuery):
+    """The same, asked by the other server."""
+
+    digest: Digest
+
+
+class GroupsAnswer(Message):
+    """For each group: observed and expected numbers of stratum 0 (negative) and 1 (positive), with standard errors."""
+
+    digest: Digest
+    n: int
+    epsilon: float
+    upper_ends: list[float]
+    observed_negative: list[int]
+    observed_positive: list[int]
+    expected_negative: list[float]
+    expected_positive: list[float]
+    observed_error: float
+    expected_error: float
 
 
 class BudgetAnswer(Message):

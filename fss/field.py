@@ -85,6 +85,12 @@ def prefix_sum(x: Words) -> Words:
     return join(low, high)
 
 
+def scale(x: Words, factors: Words) -> Words:
+    """x times factors, for canonical x and factors below 2^29."""
+    low, high = (x & _LOW32) * factors, (x >> _32) * factors
+    return join(low, high)
+
+
 def encode(values: ArrayLike) -> Words:
     """Signed integers, |v| <= (p - 1) / 2, as field elements."""
     signed = np.asarray(values)

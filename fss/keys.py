@@ -192,13 +192,11 @@ class KeyBatch:
         The file is complete and on disk before it takes the name, so an older one of that name, and whoever has it
         mapped, is never damaged. Only its owner can read it.
         """
-        count = len(self).to_bytes(8, "little")
-        header = (FILE_MAGIC + self.type.header + count).ljust(FILE_HEADER_BYTES, b"\0")
         target = Path(path)
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
-                file.write(header)
+                file.write(file_header(self.type, len(self)))
                 for row in self.words:
                     file.write(np.ascontiguousarray(row).data)
                 file.flush()
@@ -227,6 +225,11 @@ class KeyBatch:
                 return KeyBatch(type, np.empty((type.words, 0), np.uint64))
             words = np.memmap(file, np.uint64, "r", FILE_HEADER_BYTES, (type.words, count))
         return KeyBatch(type, words.view(np.ndarray))
+
+
+def file_header(type: KeyType, count: int) -> bytes:
+    """What a key file starts with."""
+    return (FILE_MAGIC + type.header + count.to_bytes(8, "little")).ljust(FILE_HEADER_BYTES, b"\0")
 
 
 def _parse_header(header: bytes, binder: bytes) -> KeyType:

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
 from campaign.mechanism import DRAW_BITS, Mechanism, PaperTree, SliceTree
-from campaign.tables import Floats, Table, build
+from campaign.tables import Floats, Table, build, tilt
 
 SEED_BYTES = 32
 MAX_CURVE_DEPTH = 26
@@ -167,6 +167,31 @@ class DiscreteLaplace:
         for i in np.flatnonzero(unsure):
             noise[i] = _pick_exactly(self._exact, _integer(u[i])) - self._table.reach
         return np.asarray(noise, np.int64)
+
+
+class FineLaplace:
+    """Discrete Laplace noise at a rate too small for one table, exactly, from three draws.
+
+    A geometric variable at rate r is digit + BASE * rest, with independent parts: the digit at rate r below BASE, the
+    rest geometric at rate r BASE. A discrete Laplace variable is the difference of two geometric ones.
+    """
+
+    BASE = 1024
+
+    def __init__(self, prf: Prf, rate: float) -> None:
+        self._prf, self._rest = prf, DiscreteLaplace(prf, rate * self.BASE)
+        self._exact = list(accumulate(tilt([1] * self.BASE, rate)))
+        self._cumulative = np.array([c / self._exact[-1] for c in self._exact])
+
+    def at(self, level: int, nodes: ArrayLike) -> Counts:
+        digits = [self._digit(self._prf.draws(level | 1 << (60 + i), nodes)) for i in (0, 1)]
+        return digits[0] - digits[1] + self.BASE * self._rest.at(level, nodes)
+
+    def _digit(self, u: Draws) -> Counts:
+        at, unsure = _pick(self._cumulative, u, 0.0)
+        for i in np.flatnonzero(unsure):
+            at[i] = _pick_exactly(self._exact, _integer(u[i]))
+        return np.asarray(at, np.int64)
 
 
 class NoiseTree:

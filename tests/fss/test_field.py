@@ -29,6 +29,11 @@ def test_arithmetic_equals_python(a: int, b: int) -> None:
     assert field.neg(words(a)).tolist() == [-a % P]
 
 
+@given(element, st.integers(0, 2**29 - 1))
+def test_scaling_equals_python(a: int, w: int) -> None:
+    assert field.scale(words(a), words(w)).tolist() == [a * w % P]
+
+
 @given(st.lists(any_word, min_size=1, max_size=50))
 def test_sums_of_any_words_are_exact(xs: list[int]) -> None:
     assert int(field.total(words(*xs))) == sum(xs) % P

@@ -1,0 +1,236 @@
+"""Answers: from noised counts of both servers to what an analyst asked. Everything here is post-processing."""
+
+import hashlib
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.errors import InvalidQuery
+from campaign.spec import Campaign
+from campaign.wire import EcdfAnswer, GroupsQuery, HistogramAnswer, QuantileAnswer, Threshold
+from fss import field
+from fss.field import Words
+from servers.noise import DiscreteLaplace, FineLaplace, Prf
+
+SERVERS = 2
+Counts = NDArray[np.int64]
+Index = NDArray[np.int64]
+CountAt = Callable[[Index], Awaitable[Counts]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A campaign, one of its strata, n, and a way to get noised counts at positions."""
+
+    campaign: Campaign
+    stratum: str
+    n: int
+    count_at: CountAt
+
+    @property
+    def _start(self) -> int:
+        return self.campaign.stratum(self.stratum) << self.campaign.grid.bits
+
+    async def counts(self, index: Index) -> Counts:
+        """Values of the stratum at or below each grid index; index -1 is below all."""
+        start = self._start
+        wanted = np.concatenate([start + index, [start - 1]])
+        got = np.zeros(wanted.size, np.int64)
+        got[wanted >= 0] = await self.count_at(wanted[wanted >= 0])
+        return np.where(index < 0, 0, got[:-1] - got[-1])
+
+    def errors(self, above: Index, below: Index) -> list[float]:
+        """Standard errors of the counts between two indices, both servers' noise included."""
+        start = self._start
+        variance = self.campaign.noise.difference_variance(start + above, start + below)
+        return [math.sqrt(SERVERS * v) for v in variance]
+
+    def labels(self, index: Index) -> list[Threshold]:
+        return labels(self.campaign, index)
+
+    def about(self) -> dict[str, object]:
+        c = self.campaign
+        return {
+            "digest": c.digest,
+            "n": self.n,
+            "epsilon": c.epsilon,
+            "mechanism": c.mechanism,
+            "stratum": self.stratum,
+        }
+
+
+def labels(campaign: Campaign, index: Index) -> list[Threshold]:
+    """Thresholds as JSON values: numbers, or ISO dates."""
+    if campaign.grid.values == "date":
+        return [campaign.grid.label(int(i)) for i in index]
+    values = campaign.grid.thresholds(index).tolist()
+    return [int(v) for v in values] if campaign.grid.values == "integer" else values
+
+
+async def ecdf(question: Question, at: list[str]) -> EcdfAnswer:
+    """Counts at any thresholds. Between thresholds of the grid the curve is flat."""
+    index = question.campaign.grid.index_at(at)
+    counts = await question.counts(index)
+    return EcdfAnswer.model_validate(
+        question.about()
+        | {
+            "thresholds": [_as_asked(question.campaign, text) for text in at],
+            "counts": counts.tolist(),
+            "standard_errors": question.errors(index, np.full_like(index, -1)),
+        }
+    )
+
+
+def _as_asked(campaign: Campaign, text: str) -> Threshold:
+    return text if campaign.grid.values == "date" else float(text)
+
+
+async def curve(question: Question) -> EcdfAnswer:
+    index = np.arange(question.campaign.grid.size)
+    return EcdfAnswer.model_validate(
+        question.about()
+        | {
+            "thresholds": question.labels(index),
+            "counts": (await question.counts(index)).tolist(),
+            "standard_errors": question.errors(index, np.full_like(index, -1)),
+        }
+    )
+
+
+async def histogram(question: Question, edges: list[str]) -> HistogramAnswer:
+    """Counts above one edge and at or below the next; the first bin has no lower edge."""
+    index = question.campaign.grid.index_at(edges)
+    if not (np.diff(index) > 0).all():
+        raise InvalidQuery("the edges of a histogram must increase by at least one step of the grid")
+    below = np.concatenate([[-1], index[:-1]])
+    counts = await question.counts(index)
+    return HistogramAnswer.model_validate(
+        question.about()
+        | {
+            "edges": [_as_asked(question.campaign, text) for text in edges],
+            "counts": np.diff(counts, prepend=0).tolist(),
+            "standard_errors": question.errors(index, below),
+        }
+    )
+
+
+async def quantiles(question: Question, levels: list[float], confidence: float = 0.95) -> QuantileAnswer:
+    """The threshold at which the count reaches a share of the stratum's total, with an interval.
+
+    On a noisy curve, which need not increase, the answer lies halfway between the first index at which the count
+    reaches the target and the last one before which it has not. The interval holds every index whose count is
+    within the noise of the target.
+    """
+    size = question.campaign.grid.size
+    index = np.arange(size)
+    counts = await question.counts(index)
+    errors = np.array(question.errors(index, np.full_like(index, -1)))
+    total = float(question.n) if len(question.campaign.strata) == 1 else float(max(counts[-1], 0))
+    z = _normal_quantile((1 + confidence) / 2)
+    middle, lower, upper = [], [], []
+    for level in levels:
+        target = level * total
+        middle.append((_first(counts >= target) + _after_last(counts < target)) // 2)
+        lower.append(_first(counts + z * errors >= target))
+        upper.append(_after_last(counts - z * errors < target))
+    clip = [np.clip(np.array(found), 0, size - 1) for found in (middle, lower, upper)]
+    return QuantileAnswer.model_validate(
+        question.about()
+        | {
+            "levels": levels,
+            "thresholds": question.labels(clip[0]),
+            "lower": question.labels(clip[1]),
+            "upper": question.labels(clip[2]),
+            "confidence": confidence,
+        }
+    )
+
+
+def _first(hit: NDArray[np.bool_]) -> int:
+    return int(np.argmax(hit)) if hit.any() else hit.size - 1
+
+
+def _after_last(miss: NDArray[np.bool_]) -> int:
+    return miss.size - int(np.argmax(miss[::-1])) if miss.any() else 0
+
+
+def _normal_quantile(p: float) -> float:
+    return NormalDist().inv_cdf(p)
+
+
+# Algorithm 2 of the paper, corrected: observed and expected counts of score groups, each with noise of its own.
+
+# A record adds 1 to one observed count and p + (1 - p) = 1 to two expected ones; replacing it changes both twice.
+GROUPS_SENSITIVITY = 4
+# Expected counts are sums of scores in units of one thousandth.
+SCORE_UNIT = 1000
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups of one query: each from one grid index, exclusive, to another."""
+
+    campaign: Campaign
+    query: GroupsQuery
+    ends: Index
+
+    @property
+    def purpose(self) -> str:
+        """What the ledger calls it: the same question again is not paid again."""
+        text = ",".join(map(str, self.ends.tolist())) + f";{self.query.epsilon!r}"
+        return "groups " + hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def starts(self) -> Index:
+        return np.concatenate([[-1], self.ends[:-1]])
+
+
+def groups(campaign: Campaign, query: GroupsQuery) -> Groups:
+    if len(campaign.strata) != 2:
+        raise InvalidQuery(
+            f"groups need a campaign of two strata (negative, positive), this one has {len(campaign.strata)}"
+        )
+    ends = campaign.grid.index_at([float(x) for x in query.upper_ends])
+    if not ends.size or not (np.diff(np.concatenate([[-1], ends])) > 0).all():
+        raise InvalidQuery("the upper ends of groups must increase by at least one step of the grid")
+    taus = campaign.grid.thresholds(np.array([0, campaign.grid.size - 1]))
+    if taus[0] < 0 or taus[1] > 1:
+        raise InvalidQuery("groups need a grid of scores between 0 and 1")
+    return Groups(campaign, query, ends)
+
+
+def group_shares(asked: Groups, share: Words, prf: Prf) -> Words:
+    """One server's noised share of (O_0, O_1, E_0, E_1) of every group: shape (4 groups,)."""
+    campaign = asked.campaign
+    bits, size = campaign.grid.bits, campaign.grid.size
+    scores = np.rint(campaign.grid.all_thresholds * SCORE_UNIT).astype(np.uint64)
+    cells = []
+    for stratum in (0, 1):
+        start = stratum << bits
+        before = share[start - 1 : start] if stratum else np.zeros(1, np.uint64)
+        curve = share[start : start + size]
+        cells.append(field.sub(curve, np.concatenate([before, curve[:-1]])))
+    both = field.add(cells[0], cells[1])
+    unit = np.uint64(SCORE_UNIT)
+    columns = [cells[0], cells[1], field.scale(both, unit - scores), field.scale(both, scores)]
+    rate = asked.query.epsilon / GROUPS_SENSITIVITY / campaign.max_instances
+    noise = [DiscreteLaplace(prf, rate)] * 2 + [FineLaplace(prf, rate / SCORE_UNIT)] * 2
+    out = []
+    for level, (column, source) in enumerate(zip(columns, noise, strict=True)):
+        sums = [int(field.total(column[a + 1 : b + 1])) for a, b in zip(asked.starts, asked.ends, strict=True)]
+        out.append(field.add(np.array(sums, np.uint64), field.encode(source.at(level, np.arange(len(sums))))))
+    return np.concatenate(out)
+
+
+def group_errors(asked: Groups) -> tuple[float, float]:
+    """Standard errors of an observed and of an expected count."""
+    rate = asked.query.epsilon / GROUPS_SENSITIVITY / asked.campaign.max_instances
+
+    def deviation(r: float) -> float:
+        return math.sqrt(SERVERS * 2 * math.exp(-r) / math.expm1(-r) ** 2)
+
+    return deviation(rate), deviation(rate / SCORE_UNIT) / SCORE_UNIT

@@ -1,0 +1,93 @@
+"""The FastAPI application of one server: routes, problem documents, request log, start and stop."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from campaign.errors import InvalidQuery, Problem, Refused
+from servers import log, metrics, routes
+from servers.node import Node
+from servers.settings import Settings
+
+DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
+
+Errors are RFC 9457 problem documents with stable types; docs/protocol.md lists them.
+"""
+
+
+class NoSuchRoute(Refused):
+    code, status, title = "no-such-route", 404, "There is nothing at this address"
+
+
+def build_app(settings: Settings) -> FastAPI:
+    node = Node(settings)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        await node.start()
+        log.event("started", server=node.role)
+        yield
+        await node.stop()
+        log.event("stopped", server=node.role)
+
+    app = FastAPI(title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, redoc_url=None)
+    app.state.node = node
+    app.include_router(routes.router)
+    app.include_router(routes.peer_router)
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_anything)
+    app.middleware("http")(_watch)
+    return app
+
+
+def problem_response(problem: Problem, status: int | None = None) -> JSONResponse:
+    headers = {} if problem.retry_after is None else {"Retry-After": str(problem.retry_after)}
+    if problem.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    document = problem.document() | ({"status": status} if status else {})
+    metrics.REFUSALS.labels(problem.code).inc()
+    return JSONResponse(document, status or problem.status, headers, media_type="application/problem+json")
+
+
+async def _on_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return problem_response(error)
+
+
+async def _on_validation(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    wrong = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in error.errors())
+    return problem_response(InvalidQuery(wrong))
+
+
+async def _on_http(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = "this address does not take this method" if error.status_code == 405 else "no such address"
+    return problem_response(NoSuchRoute(detail), error.status_code)
+
+
+async def _on_anything(_: Request, error: Exception) -> Response:
+    log.event("internal-error", error=type(error).__name__)
+    return problem_response(Problem("this is a fault of the server; its log names it"))
+
+
+async def _watch(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+    """Count and log every request by its route's pattern, which names no thresholds and no tokens."""
+    started = time.monotonic()
+    response = await proceed(request)
+    route = request.scope.get("route")
+    pattern = getattr(route, "path", "unknown")
+    seconds = time.monotonic() - started
+    metrics.REQUEST_SECONDS.labels(pattern, str(response.status_code)).observe(seconds)
+    if pattern not in ("/healthz", "/readyz"):
+        log.event(
+            "request", method=request.method, route=pattern, status=response.status_code, ms=round(1000 * seconds, 1)
+        )
+    return response

@@ -1,0 +1,230 @@
+"""fss-server: set up and run a server, and manage campaigns at both."""
+
+import argparse
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from campaign.errors import InvalidInput, Problem, TryAgain
+from campaign.spec import ID_BYTES, Campaign, to_base64url
+from servers import operator, setup
+from servers.app import build_app
+from servers.settings import BadSettings, load
+
+# Exit codes that scripts can use (sysexits.h).
+OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+    except BadSettings as error:
+        print(f"fss-server: {error}", file=sys.stderr)
+        return USAGE
+    except Problem as problem:
+        print(f"fss-server: {problem.detail} [{problem.code}]", file=sys.stderr)
+        return (
+            BAD_DATA if isinstance(problem, InvalidInput) else UNAVAILABLE if isinstance(problem, TryAgain) else REFUSED
+        )
+    except OSError as error:
+        print(f"fss-server: {error.filename}: {error.strerror}", file=sys.stderr)
+        return USAGE
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fss-server", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    init = commands.add_parser("init", help="write settings and tokens of one server")
+    init.add_argument("folder", type=Path)
+    init.add_argument("--role", type=int, choices=(0, 1), required=True)
+    init.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
+    init.add_argument("--peer-url", required=True, metavar="https://HOST:PORT")
+    init.add_argument("--peer-hash", metavar="HASH", help="the hash that the other server's init printed")
+    init.set_defaults(run=_init)
+
+    pair = commands.add_parser("init-pair", help="two local servers with a development CA")
+    pair.add_argument("folder", type=Path)
+    pair.add_argument("--host", default="127.0.0.1")
+    pair.add_argument("--ports", type=int, nargs=2, default=(8440, 8441), metavar=("PORT0", "PORT1"))
+    pair.set_defaults(run=_init_pair)
+
+    run = commands.add_parser("run", help="serve")
+    run.add_argument("--config", type=Path, required=True, metavar="FILE")
+    run.set_defaults(run=_run)
+
+    campaign = commands.add_parser("campaign", help="create, seal and watch campaigns at both servers")
+    campaign.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
+    _campaign_commands(campaign.add_subparsers(required=True, metavar="COMMAND"))
+    return parser
+
+
+def _campaign_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    create = commands.add_parser("create", help="from a TOML file")
+    create.add_argument("file", type=Path)
+    create.add_argument("--invitations", type=int, default=0, metavar="N")
+    create.set_defaults(run=_create)
+    commands.add_parser("list", help="all campaigns").set_defaults(run=_list)
+    for name, what, run in (
+        ("show", "a campaign's description", _show),
+        ("status", "where it stands on both servers", _status),
+        ("seal", "fix the set of uploads and evaluate", _seal),
+        ("export", "description and curve, as files", _export),
+        ("delete", "erase keys and noise; the id is never used again", _delete),
+    ):
+        command = commands.add_parser(name, help=what)
+        command.add_argument("id")
+        command.set_defaults(run=run)
+        if name == "export":
+            command.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+            command.add_argument("--analyst-token-file", type=Path, required=True)
+        if name == "delete":
+            command.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _init(args: argparse.Namespace) -> int:
+    made = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, peer_hash=args.peer_hash)
+    print(f"wrote {made.folder}/server.toml, operator.token, analyst.token, peer.token")
+    print(f"\nnext: 1. give the other server's operator this hash, for its tokens.peer:\n     {made.peer_hash}")
+    if not args.peer_hash:
+        print(f"      2. put the hash you get from there into {made.folder}/server.toml, tokens.peer")
+    print(f"      3. put your certificate and key into {made.folder}/cert.pem and key.pem (chmod 600),")
+    print(f"         and the CA of the other server into {made.folder}/peer-ca.pem")
+    print(f"      4. fss-server run --config {made.folder}/server.toml")
+    return OK
+
+
+def _init_pair(args: argparse.Namespace) -> int:
+    setup.init_pair(args.folder, args.host, tuple(args.ports))
+    print(f"wrote two servers, a development CA and operator.toml into {args.folder}\n\nnext, in two terminals:")
+    for role in (0, 1):
+        print(f"  fss-server run --config {args.folder}/server{role}/server.toml")
+    print(f"then:\n  fss-server campaign --operator {args.folder}/operator.toml create campaign.toml")
+    return OK
+
+
+def _run(args: argparse.Namespace) -> int:
+    settings = load(args.config)
+    uvicorn.run(
+        build_app(settings),
+        host=settings.host,
+        port=settings.port,
+        ssl_certfile=str(settings.tls.certificate),
+        ssl_keyfile=str(settings.tls.key),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=30,
+        timeout_keep_alive=75,
+    )
+    return OK
+
+
+def _remotes(args: argparse.Namespace) -> list[operator.Remote]:
+    return operator.load_remotes(args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml")))
+
+
+def _create(args: argparse.Namespace) -> int:
+    text = args.file.read_text()
+    has_id = any(line.split("=")[0].strip() == "id" for line in text.splitlines())
+    campaign = Campaign.from_toml(text, id=None if has_id else secrets.token_bytes(ID_BYTES))
+    remotes = _remotes(args)
+    made = operator.create(remotes, campaign, args.invitations)
+    name = to_base64url(campaign.id)
+    print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
+    print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
+    print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
+    if made.upload_token:
+        print(f"  upload token (shown only now): {made.upload_token}")
+    for token in made.invitations:
+        print(f"  invitation (shown only now): {token}")
+    if len(remotes) < 2:
+        print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
+    print(f"\nnext: parties upload; then\n  fss-server campaign seal {name}")
+    return OK
+
+
+def _list(args: argparse.Namespace) -> int:
+    found: dict[str, dict[int, dict[str, object]]] = {}
+    remotes = _remotes(args)
+    for remote in remotes:
+        for row in remote.call("GET", "/v1/campaigns").json():
+            found.setdefault(row["id"], {})[remote.number] = row
+    print(f"{'id':<44} {'state':<16} {'uploads':>15}  title")
+    for name, rows in found.items():
+        states = {str(row["state"]) for row in rows.values()}
+        uploads = "/".join(str(rows[r.number]["uploads"]) if r.number in rows else "-" for r in remotes)
+        missing = [r.number for r in remotes if r.number not in rows]
+        state = f"not at server {missing[0]}" if missing else "/".join(sorted(states))
+        print(f"{name:<44} {state:<16} {uploads:>15}  {next(iter(rows.values()))['title']}")
+    return OK
+
+
+def _show(args: argparse.Namespace) -> int:
+    found = _remotes(args)[0].call("GET", f"/v1/campaigns/{args.id}").json()
+    print(Campaign.from_dict(found["campaign"]).to_toml(), end="")
+    return OK
+
+
+def _status(args: argparse.Namespace) -> int:
+    code = OK
+    for status in operator.statuses(_remotes(args), args.id):
+        if "problem" in status and "state" not in status:
+            print(f"server {status['server']}: {status['detail']} [{status['problem']}]")
+            code = REFUSED
+            continue
+        parts = [f"{status['state']}, {status['uploads']} uploads"]
+        if "count" in status:
+            parts.append(f"{status['count']} sealed, {status['orphans']} orphans, {status['phase']}")
+            parts.append(f"{100 * status['progress']:.0f} %")
+        print(f"server {status['server']}: {', '.join(parts)}")
+        peer = status["peer"]
+        if "problem" in peer and "state" not in peer:
+            print(f"  it says of the other server: {peer['detail']} [{peer['problem']}]")
+            code = REFUSED
+    return code
+
+
+def _seal(args: argparse.Namespace) -> int:
+    remotes = _remotes(args)
+    found = remotes[0].call("POST", f"/v1/campaigns/{args.id}/seal").json()
+    orphans = found["orphans"]
+    print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
+    print(f"{orphans['here']} at server 0, {orphans['there']} at server 1")
+    operator.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line}", end="", flush=True))
+    print(f"\n\nnext: ask, for example\n  GET {remotes[0].url}/v1/campaigns/{args.id}/quantiles?q=0.25,0.5,0.75")
+    return OK
+
+
+def _export(args: argparse.Namespace) -> int:
+    remote = _remotes(args)[0]
+    campaign = Campaign.from_dict(remote.call("GET", f"/v1/campaigns/{args.id}").json()["campaign"])
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "campaign.toml").write_text(campaign.to_toml())
+    token = args.analyst_token_file.read_text().strip()
+    for number, stratum in enumerate(campaign.strata):
+        headers = {"Accept": "text/csv", "Authorization": f"Bearer {token}"}
+        path = f"/v1/campaigns/{args.id}/curve"
+        text = remote.call("GET", path, params={"stratum": stratum}, headers=headers).text
+        (args.out / f"curve-{number}.csv").write_text(text)
+    print(f"wrote campaign.toml and {len(campaign.strata)} curve(s) into {args.out}")
+    return OK
+
+
+def _delete(args: argparse.Namespace) -> int:
+    if not args.yes and input(f"erase campaign {args.id} at all servers, for good? [y/N] ").strip().lower() != "y":
+        print("nothing was erased")
+        return OK
+    for remote in _remotes(args):
+        remote.call("DELETE", f"/v1/campaigns/{args.id}")
+        print(f"erased at server {remote.number}")
+    return OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

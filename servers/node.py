@@ -1,0 +1,329 @@
+"""One running server: its store, its writer, its background work and its view of the other server."""
+
+import asyncio
+import io
+import os
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.errors import BudgetExceeded, NotSealed, PeerUnavailable, Problem, TooManyRequests, Unavailable
+from campaign.spec import Campaign, to_base64url
+from campaign.wire import Shares
+from fss import KeyBatch, field
+from fss.field import Words
+from servers import evaluate, keyset, log, metrics
+from servers.noise import NoiseTree, Prf
+from servers.peer import PeerClient
+from servers.rate import Rate
+from servers.settings import Settings
+from servers.store import SEALED, Entry, NewUploads, Store
+
+Counts = NDArray[np.int64]
+Failures = list[tuple[bytes, Problem]]
+T = TypeVar("T")
+
+
+@dataclass
+class Work:
+    """What this server is doing, or has ready, for one sealed campaign."""
+
+    phase: str = "waiting"
+    progress: float = 0.0
+    problem: str | None = None
+    keys: KeyBatch | None = None
+    share: Words | None = None  # this server's share of the curve: uniform numbers, never sent without noise
+    noised: Words | None = None
+    release: Counts | None = None  # the published curve: both servers' noised shares, added
+    lock: asyncio.Lock = dataclass_field(default_factory=asyncio.Lock)
+
+
+class Writer:
+    """Stores uploads: whatever waits while one transaction runs goes into the next one together."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._waiting: list[tuple[NewUploads, asyncio.Future[Failures | Problem]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def add(self, uploads: NewUploads) -> Failures:
+        """Durable when this returns."""
+        done: asyncio.Future[Failures | Problem] = asyncio.get_running_loop().create_future()
+        self._waiting.append((uploads, done))
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run())
+        outcome = await done
+        if isinstance(outcome, Problem):
+            raise outcome
+        return outcome
+
+    async def run(self, what: Callable[[], T]) -> T:
+        """Any other write, in the same thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, what)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                outcomes = await self.run(partial(self._store.add_uploads, [uploads for uploads, _ in batch]))
+            except Exception as error:
+                for _, done in batch:
+                    if not done.done():
+                        done.set_exception(error)
+                continue
+            for (_, done), outcome in zip(batch, outcomes, strict=True):
+                if not done.done():
+                    done.set_result(outcome)
+
+    async def close(self) -> None:
+        if self._running is not None:
+            await self._running
+        self._thread.shutdown()
+
+
+class Node:
+    def __init__(self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.settings, self.clock, self.role = settings, clock, settings.role
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.store = Store(settings.database_url)
+        self.writer = Writer(self.store)
+        self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
+        self.work: dict[bytes, Work] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pool: evaluate.Pool | None = None
+        self._evaluating = asyncio.Semaphore(settings.limits.evaluations)
+        self._waiting = 0
+        self.upload_rate = Rate(settings.limits.uploads_per_s)
+        self.stopping = False
+
+    # Life
+
+    async def start(self) -> None:
+        for entry in self.store.entries():
+            if entry.state == SEALED:
+                self.begin(entry.campaign.id)
+
+    async def stop(self) -> None:
+        self.stopping = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.writer.close()
+        await self.peer.close()
+        if self._pool is not None:
+            self._pool.close()
+        self.store.close()
+
+    def crash(self, point: str) -> None:
+        """Fault injection for tests: end like a power cut where the settings say so."""
+        if self.settings.crash_at == point:
+            os._exit(137)
+
+    def folder(self, campaign: bytes) -> Path:
+        return self.settings.data / to_base64url(campaign)
+
+    # Background work on sealed campaigns
+
+    def begin(self, campaign: bytes) -> None:
+        if campaign in self.work or self.stopping:
+            return
+        self.work[campaign] = Work()
+        task = asyncio.create_task(self._prepare(campaign))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _prepare(self, campaign_id: bytes) -> None:
+        work = self.work[campaign_id]
+        try:
+            await self._prepare_steps(campaign_id, work)
+            work.phase, work.progress = "ready", 1.0
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            work.phase = "failed"
+            work.problem = str(error) if isinstance(error, Problem) else type(error).__name__
+            log.event("prepare-failed", campaign=to_base64url(campaign_id), error=type(error).__name__)
+
+    async def _prepare_steps(self, campaign_id: bytes, work: Work) -> None:
+        entry = self.store.entry(campaign_id)
+        work.phase = "writing keys"
+        work.keys = await self._key_file(entry, work)
+        self.crash("keys-written")
+        campaign = entry.campaign
+        if campaign.bits > self.settings.curve_bits:
+            return
+        work.phase, work.progress = "evaluating", 0.0
+        if self._pool is None:
+            self._pool = evaluate.Pool(self.settings.workers)
+        digest = self.store.entry(campaign_id).file_digest or b""
+        started = time.monotonic()
+
+        def report(done: float) -> None:
+            work.progress = done
+
+        path = self.folder(campaign_id) / "keys"
+        share = await evaluate.whole_curve(campaign, self.role, path, digest, len(work.keys), self._pool, report)
+        noise = await asyncio.to_thread(self.noise(entry).curve)
+        work.share, work.noised = share, field.add(share, field.encode(noise))
+        metrics.CURVE_SECONDS.observe(time.monotonic() - started)
+        log.event("curve-ready", campaign=to_base64url(campaign_id), seconds=round(time.monotonic() - started, 2))
+        await self._load_release(entry, work)
+
+    async def _key_file(self, entry: Entry, work: Work) -> KeyBatch:
+        """The mapped keys; written anew where the file is missing or damaged."""
+        campaign, folder = entry.campaign, self.folder(entry.campaign.id)
+        folder.mkdir(exist_ok=True, mode=0o700)
+        path, type = folder / "keys", campaign.key_type(self.role)
+
+        def whole() -> bool:
+            return path.exists() and keyset.file_digest(path) == entry.file_digest
+
+        if entry.file_digest is None or not await asyncio.to_thread(whole):
+            if entry.file_digest is not None:
+                log.event("key-file-damaged", campaign=to_base64url(campaign.id))
+            count = max(1, entry.sealed_count or 0)
+
+            def report(done: int) -> None:
+                work.progress = done / count
+
+            def write() -> bytes:
+                return keyset.write(path, self.store, type, campaign.id, self.store.ids(campaign.id), report)
+
+            digest = await asyncio.to_thread(write)
+            await self.writer.run(lambda: self.store.set_file_digest(campaign.id, digest))
+        return KeyBatch.open(path, campaign.id, expected=type)
+
+    # Shares and counts
+
+    def noise(self, entry: Entry) -> NoiseTree:
+        campaign = entry.campaign
+        return NoiseTree(entry.noise_seed, server=self.role, campaign=campaign.id, mechanism=campaign.noise)
+
+    def groups_prf(self, entry: Entry, purpose: str) -> Prf:
+        return Prf(entry.noise_seed, self.role, entry.campaign.id, purpose.encode())
+
+    def sealed(self, campaign_id: bytes) -> tuple[Entry, Work]:
+        entry = self.store.entry(campaign_id)
+        if entry.state != SEALED:
+            raise NotSealed("the campaign takes uploads until it is sealed; only then can it be asked")
+        self.begin(campaign_id)
+        return entry, self.work[campaign_id]
+
+    async def spend_curve(self, campaign: Campaign) -> None:
+        """The curve is paid for once, before the first share of it leaves."""
+        await self.spend(campaign, "curve", campaign.epsilon)
+
+    async def spend(self, campaign: Campaign, purpose: str, epsilon: float) -> None:
+        limit, now = campaign.total_epsilon, self.clock()
+        spent = await self.writer.run(lambda: self.store.spend(campaign.id, purpose, epsilon, limit, now))
+        if spent is None:
+            raise BudgetExceeded(f"{epsilon:g} more would exceed the campaign's epsilon of {limit:g}")
+
+    async def noised_shares(self, entry: Entry, positions: NDArray[np.int64] | None) -> Words:
+        """This server's noised shares: all that ever leaves it."""
+        work = self.work[entry.campaign.id]
+        await self.spend_curve(entry.campaign)
+        if work.noised is not None:
+            return work.noised if positions is None else work.noised[positions]
+        if positions is None or entry.campaign.scheme == "dpf" or work.keys is None:
+            raise Unavailable(f"the curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
+        async with self.evaluation():
+            keys = work.keys
+            started = time.monotonic()
+            share = await asyncio.to_thread(evaluate.share_at, keys, positions)
+            noise = await asyncio.to_thread(self.noise(entry).at, positions)
+            metrics.EVALUATION_SECONDS.observe(time.monotonic() - started)
+        return field.add(share, field.encode(noise))
+
+    def evaluation(self) -> "_Slot":
+        return _Slot(self)
+
+    async def counts(self, entry: Entry, positions: NDArray[np.int64]) -> Counts:
+        """Published counts at positions: the other server's noised shares and ours, added."""
+        work = self.work[entry.campaign.id]
+        if work.release is None and work.noised is not None:
+            await self._make_release(entry, work)
+        if work.release is not None:
+            return work.release[positions]
+        distinct, back = np.unique(positions, return_inverse=True)
+        ours, theirs = await asyncio.gather(
+            self.noised_shares(entry, distinct), self._peer_shares(entry, distinct), return_exceptions=True
+        )
+        for outcome in (ours, theirs):
+            if isinstance(outcome, BaseException):
+                raise outcome
+        assert not isinstance(ours, BaseException)
+        assert not isinstance(theirs, BaseException)
+        return field.decode(field.add(ours, theirs))[back]
+
+    async def _peer_shares(self, entry: Entry, positions: NDArray[np.int64] | None) -> Words:
+        assert entry.sealed_set is not None
+        assert entry.sealed_count is not None
+        asked = None if positions is None else positions.tolist()
+        try:
+            shares: Shares = await self.peer.shares(entry.campaign, asked, entry.sealed_set, entry.sealed_count)
+        except Problem:
+            metrics.PEER_FAILURES.inc()
+            raise
+        return shares.elements
+
+    async def _make_release(self, entry: Entry, work: Work) -> None:
+        """Fetch the other server's whole noised curve, once; if it is not ready there, points are asked one by one."""
+        async with work.lock:
+            if work.release is not None or work.noised is None:
+                return
+            try:
+                theirs = await self._peer_shares(entry, None)
+            except PeerUnavailable:
+                return
+            await self.spend_curve(entry.campaign)
+            work.release = field.decode(field.add(work.noised, theirs))
+            body = io.BytesIO()
+            np.save(body, work.release)
+            path = self.folder(entry.campaign.id) / "release.npy"
+            await asyncio.to_thread(keyset.write_durably, path, body.getvalue())
+
+    async def _load_release(self, entry: Entry, work: Work) -> None:
+        path = self.folder(entry.campaign.id) / "release.npy"
+        try:
+            release = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            return
+        if release.shape == (1 << entry.campaign.bits,) and release.dtype == np.int64:
+            work.release = release
+
+    async def delete(self, campaign_id: bytes) -> None:
+        """Erase everything but a tombstone."""
+        await self.writer.run(lambda: self.store.delete_campaign(campaign_id))
+        self.work.pop(campaign_id, None)
+        await asyncio.to_thread(shutil.rmtree, self.folder(campaign_id), True)
+
+
+class _Slot:
+    """One of the evaluations that may run at a time; too many in the queue are refused."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def __aenter__(self) -> None:
+        if self._node._waiting >= self._node.settings.limits.evaluations_waiting:
+            raise TooManyRequests("too many evaluations are waiting", retry_after=2)
+        self._node._waiting += 1
+        try:
+            await self._node._evaluating.acquire()
+        finally:
+            self._node._waiting -= 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self._node._evaluating.release()

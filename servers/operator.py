@@ -1,0 +1,122 @@
+"""What an operator does to campaigns, at both servers: the work behind `fss-server campaign`."""
+
+import ssl
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from campaign.errors import PeerUnavailable, Problem, from_document
+from campaign.spec import Campaign, to_base64url
+from servers.settings import BadSettings, hash_token
+from servers.setup import new_token
+
+
+@dataclass(frozen=True)
+class Created:
+    campaign: Campaign
+    upload_token: str | None
+    invitations: list[str]
+
+
+class Remote:
+    """One server, reached with its operator's token."""
+
+    def __init__(self, number: int, url: str, ca: Path, token: str) -> None:
+        self.number, self.url = number, url
+        self._http = httpx.Client(
+            base_url=url,
+            verify=ssl.create_default_context(cafile=str(ca)),
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=600,
+            trust_env=False,
+        )
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, **more)
+        except httpx.HTTPError as error:
+            raise PeerUnavailable(
+                f"server {self.number} at {self.url} cannot be reached ({type(error).__name__})"
+            ) from None
+        if response.status_code >= 400:
+            try:
+                problem = from_document(response.json())
+            except ValueError:
+                problem = Problem(f"status {response.status_code}")
+            raise type(problem)(f"server {self.number}: {problem.detail}")
+        return response
+
+
+def load_remotes(path: Path) -> list[Remote]:
+    """The servers that an operator file names; paths in it are relative to it."""
+    try:
+        fields = tomllib.loads(path.read_text())
+        servers = fields["server"]
+        return [
+            Remote(i, s["url"], path.parent / s["ca"], (path.parent / s["token_file"]).read_text().strip())
+            for i, s in enumerate(servers)
+        ]
+    except OSError as error:
+        raise BadSettings(f"{error.filename}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
+
+
+def create(remotes: list[Remote], campaign: Campaign, invitations: int) -> Created:
+    """Create the campaign at every server. If one fails, the others keep it, and repeating completes it."""
+    if campaign.admission == "invited" and invitations < 1:
+        raise BadSettings("an invited campaign needs --invitations N")
+    upload = new_token("upload") if campaign.admission == "open" else None
+    invited = [new_token("invite") for _ in range(invitations)] if campaign.admission == "invited" else []
+    body = {
+        "campaign": campaign.model_dump(mode="json", by_alias=True),
+        "upload_token": upload and hash_token(upload),
+        "invitations": [hash_token(token) for token in invited],
+    }
+    done: list[int] = []
+    for remote in remotes:
+        try:
+            remote.call("POST", "/v1/campaigns", json=body)
+        except Problem as problem:
+            where = f"; it exists at server {', '.join(map(str, done))} only" if done else ""
+            raise type(problem)(f"{problem.detail}{where}") from None
+        done.append(remote.number)
+    return Created(campaign, upload, invited)
+
+
+def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:
+    """Each server's status, or the problem it has with the campaign."""
+    found: list[dict[str, Any]] = []
+    for remote in remotes:
+        try:
+            found.append(remote.call("GET", f"/v1/campaigns/{campaign_id}/status").json())
+        except Problem as problem:
+            found.append({"server": remote.number, "problem": problem.code, "detail": problem.detail})
+    return found
+
+
+def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[str], None]) -> None:
+    """Until both servers have evaluated the curve, with progress."""
+    while True:
+        found = statuses(remotes, campaign_id)
+        show(
+            "  ".join(
+                f"server {s.get('server')}: {s.get('phase', s.get('problem', s.get('state')))} "
+                f"{100 * float(s.get('progress', 0)):.0f} %"
+                for s in found
+            )
+        )
+        if any(s.get("phase") == "failed" or "problem" in s for s in found):
+            raise Problem("a server could not evaluate the curve; see its log")
+        if all(s.get("phase") == "ready" for s in found):
+            return
+        time.sleep(0.5)
+
+
+def campaign_name(campaign: Campaign) -> str:
+    return to_base64url(campaign.id)

@@ -1,0 +1,153 @@
+"""Settings of one server: a TOML file, checked completely before anything starts.
+
+Tokens stand here only as SHA-256 hashes. What a server must keep secret itself, its token for the other server and its
+TLS key, are files that only the owner may read.
+"""
+
+import hashlib
+import hmac
+import stat
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+TOKEN_PREFIX = {
+    "operator": "fss-op-",
+    "analyst": "fss-an-",
+    "peer": "fss-peer-",
+    "upload": "fss-up-",
+    "invite": "fss-in-",
+}
+
+
+class BadSettings(Exception):
+    """The settings file is wrong; the message is one line for the operator."""
+
+
+def hash_token(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def token_matches(token: str, expected_hash: str) -> bool:
+    return hmac.compare_digest(hash_token(token), expected_hash)
+
+
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+PathField = Annotated[Path, BeforeValidator(lambda v: Path(v) if isinstance(v, str) else v)]
+Url = Annotated[AnyHttpUrl, Field(strict=False)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Tls(_Section):
+    certificate: PathField
+    key: PathField
+
+
+class Peer(_Section):
+    """The other server: where it is, whose certificate it must show, and how we prove who we are."""
+
+    url: Url
+    ca: PathField
+    token_file: PathField
+    timeout_s: float = Field(default=20.0, gt=0, le=600)
+
+
+class Tokens(_Section):
+    """SHA-256 hashes of the tokens that callers must present."""
+
+    operator: Hash
+    analyst: Hash
+    peer: Hash
+
+
+class Limits(_Section):
+    body_bytes: int = Field(default=64 << 20, ge=1 << 16, le=1 << 32)
+    uploads_per_s: int = Field(default=200_000, ge=1)
+    evaluations: int = Field(default=4, ge=1, le=1000)
+    evaluations_waiting: int = Field(default=64, ge=0, le=100_000)
+    points_per_query: int = Field(default=10_000, ge=1, le=1_000_000)
+
+
+class Settings(_Section):
+    role: Literal[0, 1]
+    listen: str = Field(pattern=r"^[^:\s]+:\d{1,5}$")
+    data: PathField
+    database: str | None = None
+    workers: int = Field(default=0, ge=0, le=256)
+    curve_bits: int = Field(default=20, ge=0, le=26)
+    tls: Tls
+    peer: Peer
+    tokens: Tokens
+    limits: Limits = Limits()
+    crash_at: str | None = None  # tests only: end the process at this named point
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        hashes = [self.tokens.operator, self.tokens.analyst, self.tokens.peer]
+        if len(set(hashes)) != 3:
+            raise ValueError("tokens: operator, analyst and peer must have different tokens")
+        if not 1 <= self.port <= 65535:
+            raise ValueError(f"listen: {self.port} is not a port")
+        if self.peer.url.scheme != "https":
+            raise ValueError("peer.url: must be https")
+        return self
+
+    @property
+    def host(self) -> str:
+        return self.listen.rsplit(":", 1)[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.listen.rsplit(":", 1)[1])
+
+    @property
+    def database_url(self) -> str:
+        return self.database or f"sqlite:///{self.data / 'server.db'}"
+
+    def peer_token(self) -> str:
+        return self.peer.token_file.read_text().strip()
+
+
+def load(path: Path) -> Settings:
+    """Read and check a settings file; paths in it are relative to it."""
+    try:
+        fields = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise BadSettings(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{path}: not TOML: {error}") from None
+    try:
+        settings = Settings.model_validate(fields)
+    except ValidationError as error:
+        raise BadSettings(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
+    settings = _absolute(settings, path.parent)
+    for file in (settings.tls.certificate, settings.tls.key, settings.peer.ca, settings.peer.token_file):
+        if not file.is_file():
+            raise BadSettings(f"{path}: {file} does not exist")
+    for secret in (settings.tls.key, settings.peer.token_file):
+        if secret.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise BadSettings(f"{path}: {secret} must be readable by its owner only (chmod 600)")
+    return settings
+
+
+def _explain(error: object) -> str:
+    assert isinstance(error, dict)
+    where = ".".join(str(part) for part in error["loc"])
+    what = "unknown setting" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what
+
+
+def _absolute(settings: Settings, base: Path) -> Settings:
+    tls, peer = settings.tls, settings.peer
+    return settings.model_copy(
+        update={
+            "data": base / settings.data,
+            "tls": Tls(certificate=base / tls.certificate, key=base / tls.key),
+            "peer": peer.model_copy(update={"ca": base / peer.ca, "token_file": base / peer.token_file}),
+        }
+    )

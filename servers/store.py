@@ -1,0 +1,379 @@
+"""What one server keeps: campaigns, uploads, invitations and the ledger, in a relational database.
+
+SQLAlchemy Core, so that a database URL is all that changes for another database. SQLite runs in WAL mode with full
+synchronisation: when a transaction has ended, it survives a crash of the process and of the machine.
+
+One thread writes (`Store.write`), so that transactions do not wait for each other's locks and many small uploads can
+share one commit; any thread may read.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import OperationalError
+
+from campaign.errors import (
+    CampaignDeleted,
+    CampaignExists,
+    CampaignFull,
+    CampaignSealed,
+    InvitationSpent,
+    Problem,
+    StorageFull,
+    UnknownCampaign,
+    UploadConflict,
+)
+from campaign.spec import Campaign, to_base64url
+
+OPEN, FROZEN, SEALED, DELETED = "open", "frozen", "sealed", "deleted"
+
+_meta = sa.MetaData()
+
+CAMPAIGNS = sa.Table(
+    "campaigns",
+    _meta,
+    sa.Column("id", sa.LargeBinary(32), primary_key=True),
+    sa.Column("spec", sa.LargeBinary, nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("stored", sa.Integer, nullable=False),
+    sa.Column("upload_token", sa.String(64)),
+    sa.Column("noise_seed", sa.LargeBinary(32)),
+    sa.Column("sealed_count", sa.Integer),
+    sa.Column("sealed_set", sa.LargeBinary(32)),
+    sa.Column("orphans", sa.Integer),
+    sa.Column("file_digest", sa.LargeBinary(32)),
+)
+UPLOADS = sa.Table(
+    "uploads",
+    _meta,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("campaign", sa.LargeBinary(32), nullable=False),
+    sa.Column("id", sa.LargeBinary(16), nullable=False),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("invitation", sa.String(64)),
+    sa.Index("uploads_by_id", "campaign", "id", unique=True),
+    sa.Index("uploads_by_invitation", "campaign", "invitation", sqlite_where=sa.text("invitation IS NOT NULL")),
+)
+INVITATIONS = sa.Table(
+    "invitations",
+    _meta,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("token", sa.String(64), primary_key=True),
+)
+LEDGER = sa.Table(
+    "ledger",
+    _meta,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("purpose", sa.String(80), primary_key=True),
+    sa.Column("epsilon", sa.Float, nullable=False),
+    sa.Column("at", sa.String(20), nullable=False),
+)
+
+# SQLite takes at most 32766 variables in a statement.
+_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A campaign as one server has it. Secrets do not print."""
+
+    campaign: Campaign
+    state: str
+    stored: int
+    upload_token: str | None
+    noise_seed: bytes
+    sealed_count: int | None
+    sealed_set: bytes | None
+    orphans: int | None
+    file_digest: bytes | None
+
+    def __repr__(self) -> str:
+        return f"<Entry {to_base64url(self.campaign.id)} {self.state}>"
+
+
+@dataclass(frozen=True)
+class NewUploads:
+    """Uploads of one request: ids and keys, and the invitation they came with."""
+
+    campaign: bytes
+    rows: Sequence[tuple[bytes, bytes]]
+    invitation: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<NewUploads {len(self.rows)}>"
+
+
+def _sqlite_settings(connection: object, _: object) -> None:
+    cursor = connection.cursor()  # type: ignore[attr-defined]
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=20000", "secure_delete=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def open_engine(url: str) -> Engine:
+    engine = sa.create_engine(url)
+    if engine.dialect.name == "sqlite":
+        sa.event.listen(engine, "connect", _sqlite_settings)
+    return engine
+
+
+class Store:
+    """One server's database."""
+
+    def __init__(self, url: str) -> None:
+        self._engine = open_engine(url)
+        _meta.create_all(self._engine)
+        if self._engine.dialect.name == "sqlite" and self._engine.url.database:
+            for suffix in ("", "-wal", "-shm"):
+                file = Path(self._engine.url.database + suffix)
+                if file.exists():
+                    file.chmod(0o600)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    # Campaigns
+
+    def add_campaign(self, campaign: Campaign, upload_token: str | None, invitations: Iterable[str]) -> bool:
+        """Create a campaign with its noise seed, or find that it is there already; False then."""
+        with self._transaction() as db:
+            row = db.execute(sa.select(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign.id)).one_or_none()
+            if row is not None:
+                if row.state == DELETED:
+                    raise CampaignDeleted(f"campaign {to_base64url(campaign.id)} was deleted")
+                if row.spec != campaign.canonical:
+                    raise CampaignExists(f"campaign {to_base64url(campaign.id)} exists with another description")
+                return False
+            db.execute(
+                CAMPAIGNS.insert().values(
+                    id=campaign.id,
+                    spec=campaign.canonical,
+                    state=OPEN,
+                    stored=0,
+                    upload_token=upload_token,
+                    noise_seed=os.urandom(32),
+                )
+            )
+            tokens = [{"campaign": campaign.id, "token": token} for token in sorted(set(invitations))]
+            if tokens:
+                db.execute(INVITATIONS.insert(), tokens)
+        return True
+
+    def entry(self, campaign_id: bytes) -> Entry:
+        with self._engine.connect() as db:
+            return _entry(db, campaign_id)
+
+    def entries(self) -> list[Entry]:
+        with self._engine.connect() as db:
+            ids = db.execute(sa.select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.state != DELETED)).scalars().all()
+            return [_entry(db, i) for i in ids]
+
+    def is_invited(self, campaign_id: bytes, token: str) -> bool:
+        where = (INVITATIONS.c.campaign == campaign_id) & (INVITATIONS.c.token == token)
+        with self._engine.connect() as db:
+            return db.execute(sa.select(INVITATIONS.c.token).where(where)).one_or_none() is not None
+
+    def delete_campaign(self, campaign_id: bytes) -> None:
+        """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again."""
+        with self._transaction() as db:
+            _entry(db, campaign_id)
+            for table in (UPLOADS, INVITATIONS):
+                db.execute(table.delete().where(table.c.campaign == campaign_id))
+            blank = dict.fromkeys(("upload_token", "noise_seed", "sealed_set", "file_digest"))
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=DELETED, spec=b"", **blank))
+
+    # Uploads
+
+    def add_uploads(self, requests: Sequence[NewUploads]) -> list[list[tuple[bytes, Problem]] | Problem]:
+        """Store many requests in one transaction. For each: its failures, or the problem that refused it whole."""
+        with self._transaction() as db:
+            return [self._add(db, request) for request in requests]
+
+    def _add(self, db: Connection, request: NewUploads) -> list[tuple[bytes, Problem]] | Problem:
+        try:
+            entry = _entry(db, request.campaign)
+        except Problem as problem:
+            return problem
+        if entry.state != OPEN:
+            return CampaignSealed("the campaign is being sealed or is sealed; nothing can be added")
+        known = self._known(db, request)
+        failures: list[tuple[bytes, Problem]] = []
+        fresh = []
+        for upload_id, key in request.rows:
+            if upload_id not in known:
+                fresh.append((upload_id, key))
+            elif known[upload_id] != key:
+                failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
+        if not fresh:
+            return failures
+        if (refusal := self._refusal(db, entry, request, len(fresh))) is not None:
+            return [*failures, *((upload_id, refusal) for upload_id, _ in fresh)]
+        db.execute(
+            UPLOADS.insert(),
+            [{"campaign": request.campaign, "id": i, "key": k, "invitation": request.invitation} for i, k in fresh],
+        )
+        mine = CAMPAIGNS.c.id == request.campaign
+        db.execute(CAMPAIGNS.update().where(mine).values(stored=CAMPAIGNS.c.stored + len(fresh)))
+        return failures
+
+    @staticmethod
+    def _known(db: Connection, request: NewUploads) -> dict[bytes, bytes]:
+        known: dict[bytes, bytes] = {}
+        ids = [upload_id for upload_id, _ in request.rows]
+        for start in range(0, len(ids), _BATCH):
+            some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
+            found = db.execute(
+                sa.select(UPLOADS.c.id, UPLOADS.c.key).where(UPLOADS.c.campaign == request.campaign, some)
+            )
+            known.update((row.id, row.key) for row in found)
+        return known
+
+    @staticmethod
+    def _refusal(db: Connection, entry: Entry, request: NewUploads, fresh: int) -> Problem | None:
+        campaign = entry.campaign
+        if entry.stored + fresh > campaign.max_uploads:
+            return CampaignFull(f"the campaign takes {campaign.max_uploads} uploads and has {entry.stored}")
+        if request.invitation is not None:
+            mine = (UPLOADS.c.campaign == campaign.id) & (UPLOADS.c.invitation == request.invitation)
+            used = _count(db, mine)
+            if used + fresh > campaign.max_instances:
+                return InvitationSpent(f"an invitation is good for {campaign.max_instances} uploads; {used} are stored")
+        return None
+
+    def ids(self, campaign_id: bytes) -> bytes:
+        """The ids of all uploads, sorted, one after the other."""
+        with self._engine.connect() as db:
+            select = sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id).order_by(UPLOADS.c.id)
+            return b"".join(db.execute(select).scalars())
+
+    def keys(self, campaign_id: bytes, ids: Sequence[bytes]) -> list[bytes]:
+        """The keys of these uploads, in the order given."""
+        found: dict[bytes, bytes] = {}
+        with self._engine.connect() as db:
+            for start in range(0, len(ids), _BATCH):
+                some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
+                rows = db.execute(sa.select(UPLOADS.c.id, UPLOADS.c.key).where(UPLOADS.c.campaign == campaign_id, some))
+                found.update((row.id, row.key) for row in rows)
+        return [found[i] for i in ids]
+
+    # Sealing
+
+    def set_state(self, campaign_id: bytes, expected: str, state: str) -> None:
+        """Move from one state to the next; already being there is fine, anything else is refused."""
+        with self._transaction() as db:
+            entry = _entry(db, campaign_id)
+            if entry.state not in (expected, state):
+                raise CampaignSealed(f"the campaign is {entry.state}, so it cannot become {state}")
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=state))
+
+    def seal(self, campaign_id: bytes, count: int, key_set: bytes, orphans: Sequence[bytes]) -> None:
+        """Fix the set of uploads for good, and erase the keys that reached only one server."""
+        with self._transaction() as db:
+            entry = _entry(db, campaign_id)
+            if entry.state == SEALED:
+                if (entry.sealed_count, entry.sealed_set) != (count, key_set):
+                    raise CampaignSealed("the campaign is sealed with another set of uploads")
+                return
+            for start in range(0, len(orphans), _BATCH):
+                some = UPLOADS.c.id.in_(orphans[start : start + _BATCH])
+                db.execute(UPLOADS.delete().where(UPLOADS.c.campaign == campaign_id, some))
+            values = {"sealed_count": count, "sealed_set": key_set, "orphans": len(orphans), "stored": count}
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=SEALED, **values))
+
+    def set_file_digest(self, campaign_id: bytes, digest: bytes) -> None:
+        with self._transaction() as db:
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(file_digest=digest))
+
+    # Ledger
+
+    def spend(self, campaign_id: bytes, purpose: str, epsilon: float, limit: float, now: datetime) -> float | None:
+        """Record an expense once. Returns what is spent in all, or None if it would exceed the limit."""
+        mine = LEDGER.c.campaign == campaign_id
+        with self._transaction() as db:
+            found = db.execute(sa.select(LEDGER).where(mine))
+            rows: dict[str, float] = {row.purpose: row.epsilon for row in found}
+            if purpose in rows:
+                return sum(rows.values())
+            # Sums of a few doubles: allow for their rounding, far below any epsilon that means something.
+            if sum(rows.values()) + epsilon > limit + 1e-9:
+                return None
+            at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+            db.execute(LEDGER.insert().values(campaign=campaign_id, purpose=purpose, epsilon=epsilon, at=at))
+            return sum(rows.values()) + epsilon
+
+    def spent(self, campaign_id: bytes) -> dict[str, float]:
+        with self._engine.connect() as db:
+            rows = db.execute(sa.select(LEDGER).where(LEDGER.c.campaign == campaign_id))
+            return {row.purpose: row.epsilon for row in rows}
+
+    def _transaction(self) -> "_Transaction":
+        return _Transaction(self._engine)
+
+
+class _Transaction:
+    """A write transaction that takes its lock at the start; a full disk becomes a problem, not a crash."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __enter__(self) -> Connection:
+        self._db = self._engine.connect()
+        if self._engine.dialect.name == "sqlite":
+            self._db.exec_driver_sql("BEGIN IMMEDIATE")
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                try:
+                    self._db.commit()
+                except OperationalError as failure:
+                    self._db.rollback()
+                    raise _as_problem(failure) from failure
+            else:
+                self._db.rollback()
+                if isinstance(error, OperationalError):
+                    raise _as_problem(error) from error
+        finally:
+            self._db.close()
+
+
+def _as_problem(error: OperationalError) -> Problem:
+    text = str(error.orig)
+    if "full" in text or "disk I/O" in text:
+        return StorageFull("the disk is full; nothing was stored", retry_after=60)
+    return StorageFull("the database does not accept writes now; nothing was stored", retry_after=5)
+
+
+def _entry(db: Connection, campaign_id: bytes) -> Entry:
+    row = db.execute(sa.select(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id)).one_or_none()
+    if row is None:
+        raise UnknownCampaign(f"campaign {to_base64url(campaign_id)} is not known here")
+    if row.state == DELETED:
+        raise CampaignDeleted(f"campaign {to_base64url(campaign_id)} was deleted")
+    return Entry(
+        campaign=_parse(row.spec),
+        state=row.state,
+        stored=row.stored,
+        upload_token=row.upload_token,
+        noise_seed=row.noise_seed,
+        sealed_count=row.sealed_count,
+        sealed_set=row.sealed_set,
+        orphans=row.orphans,
+        file_digest=row.file_digest,
+    )
+
+
+def _count(db: Connection, where: sa.ColumnElement[bool]) -> int:
+    return int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(where)).scalar_one())
+
+
+@lru_cache(maxsize=256)
+def _parse(spec: bytes) -> Campaign:
+    return Campaign.from_json(spec)

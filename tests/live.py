@@ -1,0 +1,206 @@
+"""Two real server processes over TLS on loopback, for end-to-end tests and benchmarks' tests."""
+
+import json
+import os
+import secrets
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import numpy as np
+
+from campaign.spec import Campaign, to_base64url
+from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
+from fss import dcf, dpf
+from servers.settings import hash_token
+from servers.setup import Server, init_pair, new_token
+
+ROOT = Path(__file__).parents[1]
+
+
+def free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+class Pair:
+    """Two servers; `with Pair(folder) as pair:` starts them and ends them."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.folder = folder / "pair"
+        self.ports = free_ports()
+        self.servers: list[Server] = init_pair(self.folder, "127.0.0.1", self.ports)
+        self.processes: list[subprocess.Popen[bytes] | None] = [None, None]
+        self.context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
+        self.upload_tokens: dict[bytes, str] = {}
+        for role in (0, 1):
+            self.configure(role, **settings)
+
+    def configure(self, role: int, **settings: str) -> None:
+        """Top-level settings as TOML text, or dotted ones like limits_evaluations='1'."""
+        path = self.folder / f"server{role}" / "server.toml"
+        text = path.read_text()
+        for name, value in settings.items():
+            section, _, key = name.partition("__")
+            if key:
+                head = f"[{section}]\n"
+                text = (
+                    text.replace(head, f"{head}{key} = {value}\n")
+                    if head in text
+                    else f"{text}\n{head}{key} = {value}\n"
+                )
+            else:
+                text = f"{name} = {value}\n{text}"
+        path.write_text(text)
+
+    def drop(self, role: int, name: str) -> None:
+        """Remove a top-level setting."""
+        path = self.folder / f"server{role}" / "server.toml"
+        path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith(f"{name} =")))
+
+    def __enter__(self) -> Self:
+        for role in (0, 1):
+            self.start(role)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for role in (0, 1):
+            self.stop(role)
+
+    def start(self, role: int, wait: bool = True) -> None:
+        config = self.folder / f"server{role}" / "server.toml"
+        log = (self.folder / f"server{role}.log").open("ab")
+        command = [sys.executable, "-m", "servers.cli", "run", "--config", str(config)]
+        self.processes[role] = subprocess.Popen(command, cwd=ROOT, stderr=log, stdout=log)
+        log.close()
+        if wait:
+            self.wait(role)
+
+    def wait(self, role: int, seconds: float = 30) -> None:
+        until = time.monotonic() + seconds
+        with self.client(role) as client:
+            while True:
+                process = self.processes[role]
+                assert process is not None
+                assert process.poll() is None, self.log(role)
+                try:
+                    if client.get("/readyz").status_code == 200:
+                        return
+                except httpx.HTTPError:
+                    pass
+                assert time.monotonic() < until, self.log(role)
+                time.sleep(0.05)
+
+    def stop(self, role: int, kill: bool = False) -> int | None:
+        process = self.processes[role]
+        if process is None:
+            return None
+        if kill:
+            process.kill()
+        elif process.poll() is None:
+            process.terminate()
+        code = process.wait(40)
+        self.processes[role] = None
+        return code
+
+    def exited(self, role: int, seconds: float = 20) -> int:
+        """Wait until a server has ended by itself."""
+        process = self.processes[role]
+        assert process is not None
+        code = process.wait(seconds)
+        self.processes[role] = None
+        return code
+
+    def log(self, role: int) -> str:
+        return (self.folder / f"server{role}.log").read_text()
+
+    def events(self, role: int) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log(role).splitlines() if line.startswith("{")]
+
+    def url(self, role: int) -> str:
+        return f"https://127.0.0.1:{self.ports[role]}"
+
+    def client(self, role: int, token: str | None = None, timeout: float = 60) -> httpx.Client:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return httpx.Client(
+            base_url=self.url(role), verify=self.context, headers=headers, timeout=timeout, trust_env=False
+        )
+
+    def operator(self, role: int) -> httpx.Client:
+        return self.client(role, self.servers[role].operator)
+
+    def analyst(self, role: int) -> httpx.Client:
+        return self.client(role, self.servers[role].analyst)
+
+    def create(self, campaign: Campaign, invitations: Sequence[str] = (), roles: Sequence[int] = (0, 1)) -> None:
+        token = new_token("upload")
+        self.upload_tokens[campaign.id] = token
+        body = {
+            "campaign": campaign.model_dump(mode="json", by_alias=True),
+            "upload_token": hash_token(token) if campaign.admission == "open" else None,
+            "invitations": [hash_token(t) for t in invitations],
+        }
+        for role in roles:
+            with self.operator(role) as client:
+                response = client.post("/v1/campaigns", json=body)
+                assert response.status_code == 201, response.text
+
+    def upload(self, role: int, campaign: Campaign, data: bytes, token: str | None = None) -> httpx.Response:
+        with self.client(role, token or self.upload_tokens[campaign.id]) as client:
+            path = f"/v1/campaigns/{name(campaign)}/uploads"
+            return client.post(path, content=data, headers={"Content-Type": UPLOAD_TYPE})
+
+    def upload_values(self, campaign: Campaign, positions: np.ndarray[Any, Any]) -> None:
+        for role, data in enumerate(envelopes(campaign, positions)):
+            response = self.upload(role, campaign, data)
+            assert response.json() == {"failures": []}, response.text
+
+    def seal(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
+        with self.operator(role) as client:
+            response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
+        assert response.status_code == 200, response.text
+        found: dict[str, Any] = response.json()
+        return found
+
+    def status(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
+        with self.operator(role) as client:
+            found: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
+        return found
+
+    def wait_ready(self, campaign: Campaign, seconds: float = 60) -> None:
+        until = time.monotonic() + seconds
+        for role in (0, 1):
+            while self.status(campaign, role).get("phase") != "ready":
+                assert time.monotonic() < until, self.status(campaign, role)
+                time.sleep(0.05)
+
+    def ask(self, role: int, campaign: Campaign, what: str, **params: str) -> Any:
+        with self.analyst(role) as client:
+            response = client.get(f"/v1/campaigns/{name(campaign)}/{what}", params=params)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+def name(campaign: Campaign) -> str:
+    return to_base64url(campaign.id)
+
+
+def envelopes(campaign: Campaign, positions: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
+    """Upload envelopes for both servers, with new random ids."""
+    scheme = dcf if campaign.scheme == "dcf" else dpf
+    n = len(positions)
+    pair = scheme.gen(positions, bits=campaign.bits, binder=campaign.id, rand=os.urandom(32 * n))
+    ids = np.frombuffer(secrets.token_bytes(16 * n), np.uint8).reshape(n, 16)
+    first, second = (encode_uploads(campaign, Uploads(ids, keys)) for keys in pair)
+    return first, second
