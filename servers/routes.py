@@ -165,7 +165,7 @@ async def seal_campaign(cid: CampaignId, request: Request) -> JSONResponse:
     node = node_of(request)
     access.require(request, node.settings.tokens, OPERATOR)
     entry = node.store.entry(campaign_id(cid))
-    sealed, orphans_there = await seal.seal(node.store, node.peer, entry.campaign, node.crash)
+    sealed, orphans_there = await seal.seal(node.store, node.writer.run, node.peer, entry.campaign, node.crash)
     node.begin(entry.campaign.id)
     found = {"count": sealed.count, "checksum": to_base64url(sealed.checksum)}
     return JSONResponse({**found, "orphans": {"here": sealed.orphans_here, "there": orphans_there}})

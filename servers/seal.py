@@ -12,8 +12,9 @@ them sealed; running it again, from either side, ends with the same set: frozen 
 hands out the set it sealed.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from campaign.errors import CampaignSealed, InvalidUpload, PeerMismatch, TooFewUploads
 from campaign.spec import Campaign, check_digest, from_base64url, to_base64url
@@ -22,6 +23,8 @@ from servers.peer import PeerClient
 from servers.store import FROZEN, OPEN, SEALED, Store
 
 HEAD_BYTES = 1 + 32
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,17 @@ def accept(store: Store, campaign: Campaign, ids: bytes) -> Sealed:
     return Sealed(len(agreed), checksum, len(here - agreed))
 
 
-async def seal(store: Store, peer: PeerClient, campaign: Campaign, crash: Callable[[str], None]) -> tuple[Sealed, int]:
+class Run(Protocol):
+    """Runs a write in the store's own thread."""
+
+    def __call__(self, what: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+async def seal(
+    store: Store, run: Run, peer: PeerClient, campaign: Campaign, crash: Callable[[str], None]
+) -> tuple[Sealed, int]:
     """Run the protocol from this side. Returns what was sealed, and how many uploads the other side had alone."""
-    mine = list_ids(store, campaign)
+    mine = await run(lambda: list_ids(store, campaign))
     crash("seal-frozen-here")
     answer = (await peer.call("POST", campaign.id, "/freeze")).content
     crash("seal-frozen-both")
@@ -72,7 +83,7 @@ async def seal(store: Store, peer: PeerClient, campaign: Campaign, crash: Callab
     ids = _agreed(bool(mine[0]), ours, bool(answer[0]), theirs)
     if len(ids) // 16 < campaign.min_uploads:
         await peer.call("POST", campaign.id, "/thaw")
-        store.set_state(campaign.id, FROZEN, OPEN)
+        await run(lambda: store.set_state(campaign.id, FROZEN, OPEN))
         raise TooFewUploads(
             f"{len(ids) // 16} uploads reached both servers, the campaign promised at least {campaign.min_uploads}; "
             "it is open again"
@@ -80,7 +91,7 @@ async def seal(store: Store, peer: PeerClient, campaign: Campaign, crash: Callab
     body = campaign.digest + ids
     reply = (await peer.call("POST", campaign.id, "/agree", content=body)).json()
     crash("seal-sealed-there")
-    sealed = accept(store, campaign, ids)
+    sealed = await run(lambda: accept(store, campaign, ids))
     if reply.get("count") != sealed.count or _bytes(reply.get("checksum")) != sealed.checksum:
         raise PeerMismatch("the other server sealed another set of uploads")
     crash("seal-sealed-both")

@@ -1,0 +1,41 @@
+"""Live servers for the tests of this folder."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign.spec import Campaign
+from tests.campaign.helpers import campaign
+from tests.live import Pair
+
+
+def new_campaign(**changes: Any) -> Campaign:
+    return campaign(**{"id": secrets.token_bytes(32), "min_uploads": 10, **changes})
+
+
+def values(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.round(np.random.default_rng(seed).beta(2, 5, count), 3)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two servers for all tests of a module."""
+    with Pair(tmp_path_factory.mktemp("live")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def sealed(pair: Pair) -> tuple[Campaign, np.ndarray[Any, Any]]:
+    """A sealed, evaluated campaign of two strata, and the positions that only the test knows."""
+    made = new_campaign(strata=["no", "yes"], reserve=1.0)
+    x = values(3000)
+    labels = ["yes" if flag else "no" for flag in np.random.default_rng(1).random(3000) < x]
+    positions = made.place(x, labels).positions
+    pair.create(made)
+    pair.upload_values(made, positions)
+    pair.seal(made)
+    pair.wait_ready(made)
+    return made, positions

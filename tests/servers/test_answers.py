@@ -1,0 +1,195 @@
+"""Answers over HTTPS from two real servers: exact but for the noise, the same for ever, and well described."""
+
+import io
+import sqlite3
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign.spec import Campaign, to_base64url
+from servers.noise import NoiseTree
+from tests.live import Pair, name
+from tests.servers.conftest import new_campaign, values
+
+Sealed = tuple[Campaign, np.ndarray[Any, Any]]
+
+
+def noise_seed(pair: Pair, role: int, campaign: Campaign) -> bytes:
+    """What only a thief of the server's disk could read."""
+    with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
+        row = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()
+    db.close()
+    seed: bytes = row[0]
+    return seed
+
+
+def both_noises(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:
+    trees = [
+        NoiseTree(noise_seed(pair, role, campaign), server=role, campaign=campaign.id, mechanism=campaign.noise)
+        for role in (0, 1)
+    ]
+    return trees[0].curve() + trees[1].curve()
+
+
+def true_curve(campaign: Campaign, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
+
+
+def test_removing_both_noises_gives_the_exact_curve(pair: Pair, sealed: Sealed) -> None:
+    """Shares, noise and combination are all exact: nothing else is in an answer."""
+    campaign, positions = sealed
+    raw = true_curve(campaign, positions) + both_noises(pair, campaign)
+    for role in (0, 1):
+        for number, stratum in enumerate(campaign.strata):
+            start = number << campaign.grid.bits
+            base = raw[start - 1] if number else 0
+            answer = pair.ask(role, campaign, "curve", stratum=stratum)
+            assert answer["counts"] == (raw[start : start + campaign.grid.size] - base).tolist()
+
+
+def test_an_answer_describes_itself(pair: Pair, sealed: Sealed) -> None:
+    campaign, _ = sealed
+    answer = pair.ask(0, campaign, "ecdf", at="0.05,0.5,0.505,2", stratum="yes")
+    assert answer["digest"] == to_base64url(campaign.digest)
+    assert (answer["n"], answer["epsilon"], answer["mechanism"], answer["stratum"]) == (3000, 1.0, "slice-tree", "yes")
+    assert answer["thresholds"] == [0.05, 0.5, 0.505, 2.0]
+    assert answer["counts"][1] == answer["counts"][2]
+    variance = campaign.noise.difference_variance(np.array([128 + 5, 128 + 50]), np.array([127, 127]))
+    assert answer["standard_errors"][:2] == pytest.approx(np.sqrt(2 * variance).tolist())
+
+
+def test_both_servers_and_all_ways_of_asking_agree(pair: Pair, sealed: Sealed) -> None:
+    campaign, _ = sealed
+    curve = pair.ask(0, campaign, "curve", stratum="no")
+    picked = [0, 10, 55, 100]
+    at = ",".join(str(curve["thresholds"][i]) for i in picked)
+    for role in (0, 1):
+        counts = pair.ask(role, campaign, "ecdf", at=at, stratum="no")["counts"]
+        assert counts == [curve["counts"][i] for i in picked]
+        bins = pair.ask(role, campaign, "histogram", edges=at, stratum="no")["counts"]
+        assert np.cumsum(bins).tolist() == counts
+
+
+def test_curve_as_csv_and_numpy(pair: Pair, sealed: Sealed) -> None:
+    campaign, _ = sealed
+    expected = pair.ask(0, campaign, "curve")
+    path = f"/v1/campaigns/{name(campaign)}/curve"
+    with pair.analyst(0) as client:
+        csv = client.get(path, headers={"Accept": "text/csv"})
+        npy = client.get(path, headers={"Accept": "application/x-npy"})
+    assert csv.headers["content-type"].startswith("text/csv")
+    lines = csv.text.splitlines()
+    assert lines[0] == "threshold,count,standard_error"
+    assert [int(line.split(",")[1]) for line in lines[1:]] == expected["counts"]
+    assert np.load(io.BytesIO(npy.content)).tolist() == expected["counts"]
+
+
+def test_quantiles_are_near_the_truth(pair: Pair, sealed: Sealed) -> None:
+    campaign, positions = sealed
+    inside = np.sort(positions[positions < 128])
+    answer = pair.ask(1, campaign, "quantiles", q="0.25,0.5,0.9", stratum="no")
+    for level, got, low, high in zip(
+        answer["levels"], answer["thresholds"], answer["lower"], answer["upper"], strict=True
+    ):
+        truth = inside[int(level * inside.size)] / 100
+        assert low <= got <= high
+        assert low - 0.02 <= truth <= high + 0.02
+
+
+def test_groups_are_noisy_and_paid_for(pair: Pair, sealed: Sealed) -> None:
+    campaign, positions = sealed
+    path = f"/v1/campaigns/{name(campaign)}/groups"
+    query = {"upper_ends": [0.2, 0.4, 1.0], "epsilon": 0.25}
+    with pair.analyst(0) as client, pair.analyst(1) as other:
+        first = client.post(path, json=query)
+        assert first.status_code == 200, first.text
+        assert other.post(path, json=query).json() == first.json()
+        answer = first.json()
+        cell = np.bincount(positions, minlength=256)
+        scores = np.arange(101) / 100
+        groups = [slice(0, 21), slice(21, 41), slice(41, 101)]
+        both = cell[:101] + cell[128:229]
+        tolerance = 8 * answer["observed_error"]
+        for i, g in enumerate(groups):
+            assert abs(answer["observed_negative"][i] - cell[:101][g].sum()) < tolerance
+            assert abs(answer["observed_positive"][i] - cell[128:229][g].sum()) < tolerance
+            assert abs(answer["expected_positive"][i] - (both[g] * scores[g]).sum()) < tolerance
+            assert abs(answer["expected_negative"][i] - (both[g] * (1 - scores[g])).sum()) < tolerance
+        # O - E is not exact: each statistic has noise of its own.
+        difference = np.array(answer["observed_positive"]) - np.array(answer["expected_positive"])
+        true = np.array([cell[128:229][g].sum() - (both[g] * scores[g]).sum() for g in groups])
+        assert statistics.pstdev((difference - true).tolist()) > 1
+        for role in (0, 1):
+            assert pair.ask(role, campaign, "budget")["remaining"] == pytest.approx(0.75)
+        refused = client.post(path, json={**query, "epsilon": 0.8})
+    assert refused.status_code == 403
+    assert refused.json()["type"].endswith("budget-exceeded")
+
+
+def test_points_of_a_huge_domain_are_evaluated_directly(pair: Pair) -> None:
+    """2^24 thresholds: no whole curve, but any point, and the same answer from both servers."""
+    grid = {"kind": "linear", "values": "integer", "from": 0, "to": 2**24 - 1, "step": 1}
+    campaign = new_campaign(grid=grid)
+    positions = np.random.default_rng(3).integers(0, 2**24, 500)
+    pair.create(campaign)
+    pair.upload_values(campaign, positions)
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    at = [2**10, 2**23, 2**24 - 1]
+    counts = [pair.ask(role, campaign, "ecdf", at=",".join(map(str, at)))["counts"] for role in (0, 1)]
+    assert counts[0] == counts[1]
+    trees = [
+        NoiseTree(noise_seed(pair, r, campaign), server=r, campaign=campaign.id, mechanism=campaign.noise)
+        for r in (0, 1)
+    ]
+    noise = trees[0].at(at) + trees[1].at(at)
+    assert (np.array(counts[0]) - noise).tolist() == [int((positions <= t).sum()) for t in at]
+    with pair.analyst(0) as client:
+        refused = client.get(f"/v1/campaigns/{name(campaign)}/curve")
+    assert refused.status_code == 400
+    assert "Ask for points" in refused.json()["detail"]
+
+
+def test_the_point_function_scheme_answers_the_same_way(pair: Pair) -> None:
+    campaign = new_campaign(scheme="dpf")
+    positions = campaign.place(values(400, 5)).positions
+    pair.create(campaign)
+    pair.upload_values(campaign, positions)
+    pair.seal(campaign, role=1)
+    pair.wait_ready(campaign)
+    raw = true_curve(campaign, positions) + both_noises(pair, campaign)
+    assert pair.ask(0, campaign, "curve")["counts"] == raw[:101].tolist()
+
+
+@pytest.mark.parametrize(
+    ("what", "params", "message"),
+    [
+        ("ecdf", {}, "at: Field required"),
+        ("ecdf", {"at": "abc"}, "'abc' is not a finite number"),
+        ("ecdf", {"at": "0.1,,0.2"}, "single commas"),
+        ("ecdf", {"at": "nan"}, "not a finite number"),
+        ("ecdf", {"at": ",".join(["0.5"] * 10_001)}, "at most 10000 values"),
+        ("ecdf", {"at": "0.5", "stratum": "maybe"}, "'maybe' is not one of 'no', 'yes'"),
+        ("quantiles", {"q": "1.5"}, "between 0 and 1"),
+        ("quantiles", {"q": "x"}, "between 0 and 1"),
+        ("histogram", {"edges": "0.5,0.4"}, "must increase"),
+        ("histogram", {"edges": "0.501,0.502"}, "at least one step"),
+    ],
+)
+def test_bad_questions(pair: Pair, sealed: Sealed, what: str, params: dict[str, str], message: str) -> None:
+    with pair.analyst(0) as client:
+        response = client.get(f"/v1/campaigns/{name(sealed[0])}/{what}", params=params)
+    assert response.status_code in (400, 422)
+    assert response.headers["content-type"] == "application/problem+json"
+    assert message in response.json()["detail"]
+
+
+def test_before_sealing_nothing_is_answered(pair: Pair) -> None:
+    campaign = new_campaign()
+    pair.create(campaign)
+    with pair.analyst(0) as client:
+        response = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": "0.5"})
+    assert response.status_code == 409
+    assert response.json()["type"].endswith("not-sealed")

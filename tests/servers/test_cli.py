@@ -1,0 +1,160 @@
+"""fss-server as an operator uses it, and the one clear line that wrong settings get."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from campaign.spec import Campaign
+from tests.live import ROOT, Pair, envelopes, name
+
+CAMPAIGN = """
+title = "Waiting time"
+question = "How many days did your last patient wait for the operation?"
+epsilon = 1.0
+min_uploads = 5
+[grid]
+kind = "linear"
+values = "integer"
+from = 0
+to = 365
+step = 1
+"""
+
+
+def run(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "servers.cli", *args]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=stdin, timeout=60, check=False)
+
+
+def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> None:
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    (tmp_path / "c.toml").write_text(CAMPAIGN)
+    created = run(*operator, "create", str(tmp_path / "c.toml"))
+    assert created.returncode == 0, created.stderr
+    lines = {line.split()[0]: line.split()[-1] for line in created.stdout.splitlines() if line.strip()}
+    campaign_id, token = lines["id"], lines["upload"]
+    assert f"fss-server campaign seal {campaign_id}" in created.stdout
+
+    shown = run(*operator, "show", campaign_id)
+    campaign = Campaign.from_toml(shown.stdout)
+    assert name(campaign) == campaign_id
+    listed = run(*operator, "list")
+    assert "Waiting time" in listed.stdout
+    for role, data in enumerate(envelopes(campaign, np.arange(20))):
+        assert pair.upload(role, campaign, data, token).status_code == 200
+    status = run(*operator, "status", campaign_id)
+    assert "server 0: open, 20 uploads" in status.stdout
+    sealed = run(*operator, "seal", campaign_id)
+    assert sealed.returncode == 0, sealed.stderr
+    assert "sealed 20 uploads" in sealed.stdout
+    token_file = pair.folder / "server0" / "analyst.token"
+    out = tmp_path / "out"
+    exported = run(*operator, "export", campaign_id, "--out", str(out), "--analyst-token-file", str(token_file))
+    assert exported.returncode == 0, exported.stderr
+    assert len((out / "curve-0.csv").read_text().splitlines()) == 367
+    assert Campaign.from_toml((out / "campaign.toml").read_text()) == campaign
+    kept = run(*operator, "delete", campaign_id, stdin="n\n")
+    assert "nothing was erased" in kept.stdout
+    assert run(*operator, "delete", campaign_id, "--yes").returncode == 0
+    gone = run(*operator, "status", campaign_id)
+    assert gone.returncode == 77
+    assert "[campaign-deleted]" in gone.stdout
+
+
+def test_a_campaign_at_one_server_only_is_named(pair: Pair, tmp_path: Path) -> None:
+    text = (pair.folder / "operator.toml").read_text()
+    lonely = pair.folder / "one.toml"
+    lonely.write_text(text[: text.rindex("[[server]]")])
+    (tmp_path / "c.toml").write_text(CAMPAIGN)
+    created = run("campaign", "--operator", str(lonely), "create", str(tmp_path / "c.toml"))
+    assert "one server only" in created.stdout
+    campaign_id = next(line.split()[-1] for line in created.stdout.splitlines() if line.strip().startswith("id"))
+    status = run("campaign", "--operator", str(pair.folder / "operator.toml"), "status", campaign_id)
+    assert status.returncode == 77
+    assert "it says of the other server" in status.stdout
+    assert "[unknown-campaign]" in status.stdout
+    listed = run("campaign", "--operator", str(pair.folder / "operator.toml"), "list")
+    assert "not at server 1" in listed.stdout
+
+
+def test_errors_are_one_line(pair: Pair, tmp_path: Path) -> None:
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    (tmp_path / "bad.toml").write_text(CAMPAIGN.replace("epsilon = 1.0", "epsilon = 500.0"))
+    for args, code, message in (
+        ([*operator, "create", str(tmp_path / "bad.toml")], 65, "at most 20, got 500"),
+        ([*operator, "create", str(tmp_path / "none.toml")], 64, "No such file"),
+        ([*operator, "seal", "nonsense"], 77, "[unknown-campaign]"),
+        (["campaign", "--operator", str(tmp_path / "none"), "list"], 64, "cannot be read"),
+    ):
+        done = run(*args)
+        assert done.returncode == code, done.stderr
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert "Traceback" not in done.stderr
+
+
+def test_a_server_that_is_down_is_exit_code_75(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    done = run("campaign", "--operator", str(pair.folder / "operator.toml"), "list")
+    assert done.returncode == 75
+    assert "cannot be reached" in done.stderr
+
+
+def replace(old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / "server.toml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (replace("role = 0", "role = 2"), "role: Input should be 0 or 1"),
+        (replace("role = 0\n", ""), "role: Field required"),
+        (replace("role = 0", "role = 0\ncolour = 1"), "colour: unknown setting"),
+        (replace("[peer]\n", "[peer]\ncolour = 1\n"), "peer.colour: unknown setting"),
+        (replace("listen = ", 'listen = "x"\n#'), "listen: String should match pattern"),
+        (replace('url = "https', 'url = "http'), "peer.url: must be https"),
+        (replace("[tokens]", "[tokens"), "not TOML"),
+        (lambda f: (f / "key.pem").chmod(0o644), "must be readable by its owner only"),
+        (lambda f: (f / "cert.pem").unlink(), "cert.pem does not exist"),
+        (lambda f: (f / "server.toml").unlink(), "cannot be read (No such file or directory)"),
+    ],
+)
+def test_wrong_settings_stop_it_with_one_line(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    pair = Pair(tmp_path)
+    folder = pair.folder / "server0"
+    damage(folder)
+    done = run("run", "--config", str(folder / "server.toml"))
+    assert done.returncode == 64
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_same_token_twice_is_a_contradiction(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    path = pair.folder / "server0" / "server.toml"
+    text = path.read_text()
+    operator = text.split('operator = "')[1][:64]
+    analyst = text.split('analyst = "')[1][:64]
+    path.write_text(text.replace(analyst, operator))
+    assert "must have different tokens" in run("run", "--config", str(path)).stderr
+
+
+def test_init_for_one_organisation_says_what_is_next(tmp_path: Path) -> None:
+    done = run("init", str(tmp_path / "s"), "--role", "1", "--peer-url", "https://other.example:8443")
+    assert done.returncode == 0, done.stderr
+    assert "give the other server's operator this hash" in done.stdout
+    started = run("run", "--config", str(tmp_path / "s" / "server.toml"))
+    assert started.returncode == 64
+    assert "tokens.peer: Field required" in started.stderr
+    again = run("init", str(tmp_path / "s"), "--role", "1", "--peer-url", "https://other.example:8443")
+    assert again.returncode == 64
+    assert "not empty" in again.stderr
