@@ -2,10 +2,11 @@
 
 import sys
 
-from bench import core, demo
+from bench import core, demo, system
 
 COMMANDS = {
     "core": (core.main, "keys and noise, as ratios against raw AES, sycret, OpenDP and the paper"),
+    "system": (system.main, "two real servers over TLS: uploads, sealing, evaluation, answers, memory"),
     "demo": (demo.main, "key generation and evaluation end to end, in a few seconds"),
 }
 

@@ -5,7 +5,8 @@ expected and, where it helps, what to do. `document` is the RFC 9457 form that s
 
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
-|   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, UnsupportedMediaType
+|   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, BodyTooSlow,
+|       UnsupportedMediaType
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, UnknownCampaign, CampaignDeleted, CampaignExists,
 |       DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed, TooFewUploads,
@@ -61,6 +62,10 @@ class BodyTooLarge(InvalidInput):
 
 class UnsupportedMediaType(InvalidInput):
     code, status, title = "unsupported-media-type", 415, "The body has a media type that is not understood here"
+
+
+class BodyTooSlow(InvalidInput):
+    code, status, title = "body-too-slow", 408, "The body did not arrive in time"
 
 
 class Refused(Problem):

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidQuery
+from campaign.mechanism import MIN_EPSILON_EACH
 from campaign.spec import Campaign
 from campaign.wire import EcdfAnswer, GroupsQuery, HistogramAnswer, QuantileAnswer, Threshold
 from fss import field
@@ -18,6 +19,7 @@ from servers.noise import DiscreteLaplace, FineLaplace, Prf
 
 SERVERS = 2
 Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 CountAt = Callable[[Index], Awaitable[Counts]]
 
@@ -30,6 +32,7 @@ class Question:
     stratum: str
     n: int
     count_at: CountAt
+    known_errors: Mapping[str, Floats]  # of the stratum's curve, once it is ready
 
     @property
     def _start(self) -> int:
@@ -43,11 +46,16 @@ class Question:
         got[wanted >= 0] = await self.count_at(wanted[wanted >= 0])
         return np.where(index < 0, 0, got[:-1] - got[-1])
 
-    def errors(self, above: Index, below: Index) -> list[float]:
+    def errors(self, index: Index) -> list[float]:
+        """Standard errors of the counts at indices."""
+        known = self.known_errors.get(self.stratum)
+        if known is None:
+            return self.bin_errors(index, np.full_like(index, -1))
+        return np.where(index < 0, 0.0, known[index]).tolist()  # type: ignore[no-any-return]
+
+    def bin_errors(self, above: Index, below: Index) -> list[float]:
         """Standard errors of the counts between two indices, both servers' noise included."""
-        start = self._start
-        variance = self.campaign.noise.difference_variance(start + above, start + below)
-        return [math.sqrt(SERVERS * v) for v in variance]
+        return _errors(self.campaign, self._start, above, below).tolist()  # type: ignore[no-any-return]
 
     def labels(self, index: Index) -> list[Threshold]:
         return labels(self.campaign, index)
@@ -61,6 +69,20 @@ class Question:
             "mechanism": c.mechanism,
             "stratum": self.stratum,
         }
+
+
+def _errors(campaign: Campaign, start: int, above: Index, below: Index) -> Floats:
+    return np.sqrt(SERVERS * campaign.noise.difference_variance(start + above, start + below))
+
+
+def curve_errors(campaign: Campaign) -> dict[str, Floats]:
+    """The standard errors of every stratum's curve."""
+    index = np.arange(campaign.grid.size)
+    below = np.full_like(index, -1)
+    return {
+        stratum: _errors(campaign, number << campaign.grid.bits, index, below)
+        for number, stratum in enumerate(campaign.strata)
+    }
 
 
 def labels(campaign: Campaign, index: Index) -> list[Threshold]:
@@ -80,7 +102,7 @@ async def ecdf(question: Question, at: list[str]) -> EcdfAnswer:
         | {
             "thresholds": [_as_asked(question.campaign, text) for text in at],
             "counts": counts.tolist(),
-            "standard_errors": question.errors(index, np.full_like(index, -1)),
+            "standard_errors": question.errors(index),
         }
     )
 
@@ -89,14 +111,15 @@ def _as_asked(campaign: Campaign, text: str) -> Threshold:
     return text if campaign.grid.values == "date" else float(text)
 
 
-async def curve(question: Question) -> EcdfAnswer:
-    index = np.arange(question.campaign.grid.size)
+def curve(question: Question, counts: Counts) -> EcdfAnswer:
+    """The whole curve of a stratum, from its counts."""
+    index = np.arange(counts.size)
     return EcdfAnswer.model_validate(
         question.about()
         | {
             "thresholds": question.labels(index),
-            "counts": (await question.counts(index)).tolist(),
-            "standard_errors": question.errors(index, np.full_like(index, -1)),
+            "counts": counts.tolist(),
+            "standard_errors": question.errors(index),
         }
     )
 
@@ -113,22 +136,21 @@ async def histogram(question: Question, edges: list[str]) -> HistogramAnswer:
         | {
             "edges": [_as_asked(question.campaign, text) for text in edges],
             "counts": np.diff(counts, prepend=0).tolist(),
-            "standard_errors": question.errors(index, below),
+            "standard_errors": question.bin_errors(index, below),
         }
     )
 
 
-async def quantiles(question: Question, levels: list[float], confidence: float = 0.95) -> QuantileAnswer:
+def quantiles(question: Question, counts: Counts, levels: list[float], confidence: float = 0.95) -> QuantileAnswer:
     """The threshold at which the count reaches a share of the stratum's total, with an interval.
 
     On a noisy curve, which need not increase, the answer lies halfway between the first index at which the count
     reaches the target and the last one before which it has not. The interval holds every index whose count is
     within the noise of the target.
     """
-    size = question.campaign.grid.size
+    size = counts.size
     index = np.arange(size)
-    counts = await question.counts(index)
-    errors = np.array(question.errors(index, np.full_like(index, -1)))
+    errors = np.array(question.errors(index))
     total = float(question.n) if len(question.campaign.strata) == 1 else float(max(counts[-1], 0))
     z = _normal_quantile((1 + confidence) / 2)
     middle, lower, upper = [], [], []
@@ -193,6 +215,10 @@ def groups(campaign: Campaign, query: GroupsQuery) -> Groups:
     if len(campaign.strata) != 2:
         raise InvalidQuery(
             f"groups need a campaign of two strata (negative, positive), this one has {len(campaign.strata)}"
+        )
+    if query.epsilon / campaign.max_instances < MIN_EPSILON_EACH:
+        raise InvalidQuery(
+            f"epsilon must be at least {MIN_EPSILON_EACH} for each of the {campaign.max_instances} values of a party"
         )
     ends = campaign.grid.index_at([float(x) for x in query.upper_ends])
     if not ends.size or not (np.diff(np.concatenate([[-1], ends])) > 0).all():

@@ -1,13 +1,14 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from campaign.errors import InvalidQuery, Problem, Refused
 from servers import log, metrics, routes
@@ -36,6 +37,7 @@ def build_app(settings: Settings) -> FastAPI:
         log.event("stopped", server=node.role)
 
     app = FastAPI(title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, redoc_url=None)
+    app.router.redirect_slashes = False
     app.state.node = node
     app.include_router(routes.router)
     app.include_router(routes.peer_router)
@@ -43,7 +45,7 @@ def build_app(settings: Settings) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_anything)
-    app.middleware("http")(_watch)
+    app.add_middleware(_Watch)
     return app
 
 
@@ -78,16 +80,32 @@ async def _on_anything(_: Request, error: Exception) -> Response:
     return problem_response(Problem("this is a fault of the server; its log names it"))
 
 
-async def _watch(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+class _Watch:
     """Count and log every request by its route's pattern, which names no thresholds and no tokens."""
-    started = time.monotonic()
-    response = await proceed(request)
-    route = request.scope.get("route")
-    pattern = getattr(route, "path", "unknown")
-    seconds = time.monotonic() - started
-    metrics.REQUEST_SECONDS.labels(pattern, str(response.status_code)).observe(seconds)
-    if pattern not in ("/healthz", "/readyz"):
-        log.event(
-            "request", method=request.method, route=pattern, status=response.status_code, ms=round(1000 * seconds, 1)
-        )
-    return response
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.monotonic(), 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._record(scope, status, time.monotonic() - started)
+
+    @staticmethod
+    def _record(scope: Scope, status: int, seconds: float) -> None:
+        pattern = getattr(scope.get("route"), "path", "unknown")
+        metrics.REQUEST_SECONDS.labels(pattern, str(status)).observe(seconds)
+        if pattern not in ("/healthz", "/readyz"):
+            log.event("request", method=scope["method"], route=pattern, status=status, ms=round(1000 * seconds, 1))

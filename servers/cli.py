@@ -1,6 +1,8 @@
 """fss-server: set up and run a server, and manage campaigns at both."""
 
 import argparse
+import json
+import logging
 import os
 import secrets
 import socket
@@ -11,7 +13,7 @@ import uvicorn
 
 from campaign.errors import InvalidInput, Problem, TryAgain
 from campaign.spec import ID_BYTES, Campaign, to_base64url
-from servers import operator, setup
+from servers import log, operator, setup
 from servers.app import build_app
 from servers.settings import BadSettings, load
 
@@ -111,6 +113,9 @@ def _init_pair(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     settings = load(args.config)
+    for logger in ("uvicorn.error", "asyncio"):
+        logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
+        logging.getLogger(logger).propagate = False
     config = uvicorn.Config(
         build_app(settings),
         host=settings.host,
@@ -143,19 +148,29 @@ def _remotes(args: argparse.Namespace) -> list[operator.Remote]:
 
 
 def _create(args: argparse.Namespace) -> int:
-    text = args.file.read_text()
+    text, kept = args.file.read_text(), args.file.with_suffix(".tokens.json")
     has_id = any(line.split("=")[0].strip() == "id" for line in text.splitlines())
-    campaign = Campaign.from_toml(text, id=None if has_id else secrets.token_bytes(ID_BYTES))
+    # Id and tokens are on disk before the first server hears of them, so that a repetition completes what failed.
+    known = json.loads(kept.read_text()) if kept.exists() else {}
+    new_id = bytes.fromhex(known["id"]) if known else secrets.token_bytes(ID_BYTES)
+    campaign = Campaign.from_toml(text, id=None if has_id else new_id)
+    made = operator.Created.new(campaign, args.invitations)
+    if known:
+        made = operator.Created(campaign, known["upload_token"], known["invitations"])
+    else:
+        tokens = {"id": campaign.id.hex(), "upload_token": made.upload_token, "invitations": made.invitations}
+        setup.write_secret(kept, json.dumps(tokens))
     remotes = _remotes(args)
-    made = operator.create(remotes, campaign, args.invitations)
+    operator.create(remotes, made)
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
     print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
     if made.upload_token:
-        print(f"  upload token (shown only now): {made.upload_token}")
+        print(f"  upload token: {made.upload_token}")
     for token in made.invitations:
-        print(f"  invitation (shown only now): {token}")
+        print(f"  invitation: {token}")
+    print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
     print(f"\nnext: parties upload; then\n  fss-server campaign seal {name}")

@@ -8,9 +8,12 @@ import asyncio
 import io
 import json
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +49,25 @@ class Pool:
 
     def __init__(self, workers: int) -> None:
         self.workers = workers or cores()
-        self.executor = ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("spawn"))
+        context = multiprocessing.get_context("spawn")
+        self.executor = ProcessPoolExecutor(self.workers, context, _die_with_parent, (os.getpid(),))
 
     def close(self) -> None:
+        """End the workers; what they were doing is saved up to the last slice."""
         self.executor.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+
+
+def _die_with_parent(parent: int) -> None:
+    """In a worker: do not outlive a server that was killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Progress:
@@ -66,11 +84,12 @@ class Progress:
             head, body = self._path.read_bytes().split(b"\n", 1)
             about = json.loads(head)
             total = np.load(io.BytesIO(body), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            fits = about["keys"] == self._key_file.hex() and about["slices"] == self.slices
+            done = {int(n) for n in about["done"]}
+        except Exception:  # whatever is wrong with it, it can be made again
             return
-        fits = about.get("keys") == self._key_file.hex() and about.get("slices") == self.slices
         if fits and total.shape == (size,) and total.dtype == np.uint64 and field.is_canonical(total):
-            self.total, self.done = total, set(about["done"])
+            self.total, self.done = total, done
 
     def add(self, number: int, part: Words) -> None:
         self.total = field.add(self.total, part)
@@ -121,10 +140,16 @@ async def whole_curve(
                 progress.add(*task.result())
             report(len(progress.done) / len(starts))
             if time.monotonic() - saved > SAVE_EVERY_S and todo:
-                await asyncio.to_thread(progress.save)
+                await _save(progress)
                 saved = time.monotonic()
     finally:
         for task in running:
             task.cancel()
-    await asyncio.to_thread(progress.save)
+    await _save(progress)
     return progress.total if campaign.scheme == "dcf" else field.prefix_sum(progress.total)
+
+
+async def _save(progress: Progress) -> None:
+    """A full disk costs a resumption, not the result."""
+    with suppress(OSError):
+        await asyncio.to_thread(progress.save)

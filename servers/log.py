@@ -5,8 +5,16 @@ thresholds somebody asked for.
 """
 
 import json
+import logging
 import sys
 from datetime import UTC, datetime
+
+
+class ServerLog(logging.Handler):
+    """What uvicorn has to say, in the same form and without tracebacks, which could show what a request carried."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        event("server", level=record.levelname.lower(), message=record.getMessage().strip())
 
 
 def event(what: str, **fields: object) -> None:

@@ -7,6 +7,8 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
@@ -23,6 +25,7 @@ from campaign.wire import Shares
 from fss import KeyBatch, field
 from fss.field import Words
 from servers import evaluate, keyset, log, metrics
+from servers.answer import curve_errors
 from servers.noise import NoiseTree, Prf
 from servers.peer import PeerClient
 from servers.rate import Rate
@@ -31,7 +34,15 @@ from servers.store import SEALED, Entry, NewUploads, Store
 
 Counts = NDArray[np.int64]
 Failures = list[tuple[bytes, Problem]]
+
+RETRY_FAILED_S = 10.0
 T = TypeVar("T")
+
+
+def noise_context(entry: Entry) -> bytes:
+    """Noise belongs to one campaign and one set of uploads: another set, as after a wrong restore, gets other noise."""
+    assert entry.sealed_set is not None
+    return entry.campaign.id + entry.sealed_set
 
 
 @dataclass
@@ -39,12 +50,15 @@ class Work:
     """What this server is doing, or has ready, for one sealed campaign."""
 
     phase: str = "waiting"
+    failed_at: float = 0.0
     progress: float = 0.0
     problem: str | None = None
     keys: KeyBatch | None = None
     share: Words | None = None  # this server's share of the curve: uniform numbers, never sent without noise
     noised: Words | None = None
     release: Counts | None = None  # the published curve: both servers' noised shares, added
+    entry: Entry | None = None  # a sealed campaign does not change any more
+    errors: dict[str, NDArray[np.float64]] = dataclass_field(default_factory=dict)  # standard errors of the curve
     lock: asyncio.Lock = dataclass_field(default_factory=asyncio.Lock)
 
 
@@ -100,10 +114,13 @@ class Node:
         self.writer = Writer(self.store)
         self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
         self.work: dict[bytes, Work] = {}
+        self._admission: dict[bytes, Entry] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._pool: evaluate.Pool | None = None
         self._evaluating = asyncio.Semaphore(settings.limits.evaluations)
         self._waiting = 0
+        self.seal_locks: dict[bytes, asyncio.Lock] = {}
+        self.bytes_in_flight = 0
         self.upload_rate = Rate(settings.limits.uploads_per_s)
         self.stopping = False
 
@@ -135,23 +152,29 @@ class Node:
 
     # Background work on sealed campaigns
 
-    def begin(self, campaign: bytes) -> None:
-        if campaign in self.work or self.stopping:
-            return
-        self.work[campaign] = Work()
-        task = asyncio.create_task(self._prepare(campaign))
+    def begin(self, campaign: bytes) -> Work:
+        """The work on a sealed campaign, started if it is not under way; what failed is tried again after a while."""
+        known = self.work.get(campaign)
+        if known is not None and (known.phase != "failed" or time.monotonic() < known.failed_at + RETRY_FAILED_S):
+            return known
+        work = self.work[campaign] = Work()
+        if self.stopping:
+            return work
+        task = asyncio.create_task(self._prepare(campaign, work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return work
 
-    async def _prepare(self, campaign_id: bytes) -> None:
-        work = self.work[campaign_id]
+    async def _prepare(self, campaign_id: bytes, work: Work) -> None:
         try:
             await self._prepare_steps(campaign_id, work)
             work.phase, work.progress = "ready", 1.0
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            work.phase = "failed"
+            work.phase, work.failed_at = "failed", time.monotonic()
+            if isinstance(error, BrokenProcessPool):
+                self._pool = None
             work.problem = str(error) if isinstance(error, Problem) else type(error).__name__
             log.event("prepare-failed", campaign=to_base64url(campaign_id), error=type(error).__name__)
 
@@ -178,6 +201,7 @@ class Node:
         work.share, work.noised = share, field.add(share, field.encode(noise))
         metrics.CURVE_SECONDS.observe(time.monotonic() - started)
         log.event("curve-ready", campaign=to_base64url(campaign_id), seconds=round(time.monotonic() - started, 2))
+        work.errors = await asyncio.to_thread(curve_errors, campaign)
         await self._load_release(entry, work)
 
     async def _key_file(self, entry: Entry, work: Work) -> KeyBatch:
@@ -185,6 +209,10 @@ class Node:
         campaign, folder = entry.campaign, self.folder(entry.campaign.id)
         folder.mkdir(exist_ok=True, mode=0o700)
         path, type = folder / "keys", campaign.key_type(self.role)
+
+        ids = await asyncio.to_thread(self.store.ids, campaign.id)
+        if keyset.set_checksum(ids) != entry.sealed_set:
+            raise Problem("the stored uploads are not the sealed ones; restore this server from its newest backup")
 
         def whole() -> bool:
             return path.exists() and keyset.file_digest(path) == entry.file_digest
@@ -198,9 +226,11 @@ class Node:
                 work.progress = done / count
 
             def write() -> bytes:
-                return keyset.write(path, self.store, type, campaign.id, self.store.ids(campaign.id), report)
+                return keyset.write(path, self.store, type, campaign.id, ids, report)
 
             digest = await asyncio.to_thread(write)
+            if entry.file_digest not in (None, digest):
+                raise Problem("the stored keys are not the sealed ones; restore this server from its newest backup")
             await self.writer.run(lambda: self.store.set_file_digest(campaign.id, digest))
         return KeyBatch.open(path, campaign.id, expected=type)
 
@@ -208,17 +238,21 @@ class Node:
 
     def noise(self, entry: Entry) -> NoiseTree:
         campaign = entry.campaign
-        return NoiseTree(entry.noise_seed, server=self.role, campaign=campaign.id, mechanism=campaign.noise)
+        return NoiseTree(entry.noise_seed, server=self.role, campaign=noise_context(entry), mechanism=campaign.noise)
 
     def groups_prf(self, entry: Entry, purpose: str) -> Prf:
-        return Prf(entry.noise_seed, self.role, entry.campaign.id, purpose.encode())
+        return Prf(entry.noise_seed, self.role, noise_context(entry), purpose.encode())
 
     def sealed(self, campaign_id: bytes) -> tuple[Entry, Work]:
+        known = self.work.get(campaign_id)
+        if known is not None and known.entry is not None and known.phase != "failed":
+            return known.entry, known
         entry = self.store.entry(campaign_id)
         if entry.state != SEALED:
             raise NotSealed("the campaign takes uploads until it is sealed; only then can it be asked")
-        self.begin(campaign_id)
-        return entry, self.work[campaign_id]
+        work = self.begin(campaign_id)
+        work.entry = entry
+        return entry, work
 
     async def spend_curve(self, campaign: Campaign) -> None:
         """The curve is paid for once, before the first share of it leaves."""
@@ -230,9 +264,8 @@ class Node:
         if spent is None:
             raise BudgetExceeded(f"{epsilon:g} more would exceed the campaign's epsilon of {limit:g}")
 
-    async def noised_shares(self, entry: Entry, positions: NDArray[np.int64] | None) -> Words:
+    async def noised_shares(self, entry: Entry, work: Work, positions: NDArray[np.int64] | None) -> Words:
         """This server's noised shares: all that ever leaves it."""
-        work = self.work[entry.campaign.id]
         await self.spend_curve(entry.campaign)
         if work.noised is not None:
             return work.noised if positions is None else work.noised[positions]
@@ -249,16 +282,14 @@ class Node:
     def evaluation(self) -> "_Slot":
         return _Slot(self)
 
-    async def counts(self, entry: Entry, positions: NDArray[np.int64]) -> Counts:
+    async def counts(self, entry: Entry, work: Work, positions: NDArray[np.int64]) -> Counts:
         """Published counts at positions: the other server's noised shares and ours, added."""
-        work = self.work[entry.campaign.id]
-        if work.release is None and work.noised is not None:
-            await self._make_release(entry, work)
-        if work.release is not None:
-            return work.release[positions]
+        release = await self.release(entry, work)
+        if release is not None:
+            return release[positions]
         distinct, back = np.unique(positions, return_inverse=True)
         ours, theirs = await asyncio.gather(
-            self.noised_shares(entry, distinct), self._peer_shares(entry, distinct), return_exceptions=True
+            self.noised_shares(entry, work, distinct), self._peer_shares(entry, distinct), return_exceptions=True
         )
         for outcome in (ours, theirs):
             if isinstance(outcome, BaseException):
@@ -266,6 +297,12 @@ class Node:
         assert not isinstance(ours, BaseException)
         assert not isinstance(theirs, BaseException)
         return field.decode(field.add(ours, theirs))[back]
+
+    async def release(self, entry: Entry, work: Work) -> Counts | None:
+        """The published curve, if both servers have evaluated theirs."""
+        if work.release is None and work.noised is not None:
+            await self._make_release(entry, work)
+        return work.release
 
     async def _peer_shares(self, entry: Entry, positions: NDArray[np.int64] | None) -> Words:
         assert entry.sealed_set is not None
@@ -291,21 +328,32 @@ class Node:
             work.release = field.decode(field.add(work.noised, theirs))
             body = io.BytesIO()
             np.save(body, work.release)
-            path = self.folder(entry.campaign.id) / "release.npy"
-            await asyncio.to_thread(keyset.write_durably, path, body.getvalue())
+            with suppress(OSError):  # a full disk costs a fetch after the next start
+                await asyncio.to_thread(keyset.write_durably, self._release_path(entry), body.getvalue())
+
+    def _release_path(self, entry: Entry) -> Path:
+        """Named after the set it was computed from, so that no other set is answered with it."""
+        return self.folder(entry.campaign.id) / f"release-{to_base64url(entry.sealed_set or b'')}.npy"
 
     async def _load_release(self, entry: Entry, work: Work) -> None:
-        path = self.folder(entry.campaign.id) / "release.npy"
         try:
-            release = np.load(path, allow_pickle=False)
+            release = np.load(self._release_path(entry), allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return
         if release.shape == (1 << entry.campaign.bits,) and release.dtype == np.int64:
             work.release = release
 
+    def admission(self, campaign_id: bytes) -> Entry:
+        """What decides whether an upload may be tried; none of it changes while a campaign exists."""
+        if campaign_id not in self._admission:
+            self._admission[campaign_id] = self.store.entry(campaign_id)
+        return self._admission[campaign_id]
+
     async def delete(self, campaign_id: bytes) -> None:
         """Erase everything but a tombstone."""
+        self._admission.pop(campaign_id, None)
         await self.writer.run(lambda: self.store.delete_campaign(campaign_id))
+        self._admission.pop(campaign_id, None)
         self.work.pop(campaign_id, None)
         await asyncio.to_thread(shutil.rmtree, self.folder(campaign_id), True)
 

@@ -18,9 +18,19 @@ from servers.setup import new_token
 
 @dataclass(frozen=True)
 class Created:
+    """A campaign with the tokens that admit parties to it."""
+
     campaign: Campaign
     upload_token: str | None
     invitations: list[str]
+
+    @staticmethod
+    def new(campaign: Campaign, invitations: int) -> "Created":
+        if campaign.admission == "open":
+            return Created(campaign, new_token("upload"), [])
+        if invitations < 1:
+            raise BadSettings("an invited campaign needs --invitations N")
+        return Created(campaign, None, [new_token("invite") for _ in range(invitations)])
 
 
 class Remote:
@@ -67,16 +77,12 @@ def load_remotes(path: Path) -> list[Remote]:
         raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
 
 
-def create(remotes: list[Remote], campaign: Campaign, invitations: int) -> Created:
+def create(remotes: list[Remote], new: Created) -> None:
     """Create the campaign at every server. If one fails, the others keep it, and repeating completes it."""
-    if campaign.admission == "invited" and invitations < 1:
-        raise BadSettings("an invited campaign needs --invitations N")
-    upload = new_token("upload") if campaign.admission == "open" else None
-    invited = [new_token("invite") for _ in range(invitations)] if campaign.admission == "invited" else []
     body = {
-        "campaign": campaign.model_dump(mode="json", by_alias=True),
-        "upload_token": upload and hash_token(upload),
-        "invitations": [hash_token(token) for token in invited],
+        "campaign": new.campaign.model_dump(mode="json", by_alias=True),
+        "upload_token": new.upload_token and hash_token(new.upload_token),
+        "invitations": [hash_token(token) for token in new.invitations],
     }
     done: list[int] = []
     for remote in remotes:
@@ -86,7 +92,6 @@ def create(remotes: list[Remote], campaign: Campaign, invitations: int) -> Creat
             where = f"; it exists at server {', '.join(map(str, done))} only" if done else ""
             raise type(problem)(f"{problem.detail}{where}") from None
         done.append(remote.number)
-    return Created(campaign, upload, invited)
 
 
 def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """Talking to the other server: one HTTPS client, a deadline for everything, and errors that say whose fault it was."""
 
+import asyncio
+import json
 import ssl
 from collections.abc import Sequence
 
@@ -32,13 +34,17 @@ class PeerClient:
         await self._http.aclose()
 
     async def call(
-        self, method: str, campaign: bytes, what: str, *, content: bytes | None = None, json: object = None
-    ) -> httpx.Response:
-        """One request about one campaign. Whatever goes wrong is a problem of this server's table."""
+        self, method: str, campaign: bytes, what: str, *, content: bytes | None = None, most: int = 1 << 20
+    ) -> bytes:
+        """One request about one campaign, within the time limit and with an answer of at most so many bytes.
+
+        Whatever goes wrong is a problem of this server's table.
+        """
         url = f"/v1/peer/campaigns/{to_base64url(campaign)}{what}"
         try:
-            response = await self._http.request(method, url, content=content, json=json)
-        except httpx.TimeoutException:
+            async with asyncio.timeout(self._timeout):
+                status, data = await self._exchange(method, url, content, max(most, 1 << 16))
+        except (TimeoutError, httpx.TimeoutException):
             raise PeerUnavailable(
                 f"the other server did not answer within {self._timeout:g} s", retry_after=RETRY_AFTER_S
             ) from None
@@ -46,17 +52,27 @@ class PeerClient:
             raise PeerUnavailable(
                 f"the other server cannot be reached ({type(error).__name__})", retry_after=RETRY_AFTER_S
             ) from None
-        if response.status_code < 400:
-            return response
-        raise self._as_problem(response)
+        if status == 200:
+            return data
+        raise self._as_problem(status, data)
+
+    async def _exchange(self, method: str, url: str, content: bytes | None, most: int) -> tuple[int, bytes]:
+        parts, size = [], 0
+        async with self._http.stream(method, url, content=content) as response:
+            async for part in response.aiter_bytes():
+                size += len(part)
+                if size > most:
+                    raise PeerMismatch(f"the other server's answer is longer than {most} bytes")
+                parts.append(part)
+            return response.status_code, b"".join(parts)
 
     @staticmethod
-    def _as_problem(response: httpx.Response) -> Problem:
+    def _as_problem(status: int, data: bytes) -> Problem:
         try:
-            problem = from_document(response.json())
-        except (ValueError, AttributeError):
-            return PeerMismatch(f"the other server answered {response.status_code} and no problem document")
-        if response.status_code in (401, 403) and problem.code in ("not-authenticated", "not-authorised"):
+            problem = from_document(json.loads(data))
+        except (ValueError, AttributeError, RecursionError):
+            return PeerMismatch(f"the other server answered {status} and no problem document")
+        if status in (401, 403) and problem.code in ("not-authenticated", "not-authorised"):
             return PeerMismatch("the other server does not accept this server's token")
         if isinstance(problem, Refused):
             return type(problem)(f"the other server: {problem.detail}")
@@ -65,9 +81,10 @@ class PeerClient:
     async def shares(self, campaign: Campaign, positions: Sequence[int] | None, key_set: bytes, count: int) -> Shares:
         """The other server's noised shares, at some positions or at all, of the same set of uploads."""
         query = ShareQuery(digest=campaign.digest, positions="all" if positions is None else list(positions))
-        response = await self.call("POST", campaign.id, "/shares", content=query.to_json().encode())
         wanted = 1 << campaign.bits if positions is None else len(positions)
-        shares = decode_shares(response.content, campaign, 1 - self._role, wanted)
+        body = query.to_json().encode()
+        answer = await self.call("POST", campaign.id, "/shares", content=body, most=1000 + 8 * wanted)
+        shares = decode_shares(answer, campaign, 1 - self._role, wanted)
         if shares.key_set != key_set or shares.uploads != count:
             raise PeerMismatch("the other server answers for another set of uploads")
         return shares

@@ -1,6 +1,8 @@
 """The routes. Each checks who asks, reads strictly, and lets the node do the work."""
 
+import asyncio
 import io
+import json
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from campaign.errors import (
     BodyTooLarge,
+    BodyTooSlow,
     CampaignClosed,
     InvalidCampaign,
     InvalidInput,
@@ -17,6 +20,7 @@ from campaign.errors import (
     NotYetOpen,
     PeerMismatch,
     Problem,
+    TooManyRequests,
     Unavailable,
     UnknownCampaign,
     UnsupportedMediaType,
@@ -46,8 +50,8 @@ from campaign.wire import (
 from fss import field
 from servers import access, answer, metrics, seal
 from servers.access import ANALYST, OPERATOR, PEER
-from servers.node import Node
-from servers.store import FROZEN, OPEN, SEALED, Entry, NewUploads
+from servers.node import Node, Work
+from servers.store import OPEN, SEALED, Entry, NewUploads
 
 MAX_JSON_BYTES = 32 << 20
 
@@ -63,10 +67,24 @@ def campaign_id(text: str) -> bytes:
 
 
 async def body(request: Request, limit: int) -> bytes:
-    """The request's body, refused as soon as it is longer than it may be."""
-    length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > limit:
+    """The request's body: refused when it is longer than it may be, late, or more than the server holds at once."""
+    node, length = node_of(request), request.headers.get("content-length", "")
+    expected = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else limit
+    if expected > limit:
         raise BodyTooLarge(f"a body has at most {limit} bytes here")
+    if node.bytes_in_flight and node.bytes_in_flight + expected > node.settings.limits.bytes_in_flight:
+        raise TooManyRequests("the server is reading as much as it can hold", retry_after=1)
+    node.bytes_in_flight += expected
+    try:
+        async with asyncio.timeout(node.settings.limits.body_s):
+            return await _read(request, limit)
+    except TimeoutError:
+        raise BodyTooSlow(f"a body has {node.settings.limits.body_s:g} s to arrive") from None
+    finally:
+        node.bytes_in_flight -= expected
+
+
+async def _read(request: Request, limit: int) -> bytes:
     parts, total = [], 0
     async for part in request.stream():
         total += len(part)
@@ -165,10 +183,11 @@ async def seal_campaign(cid: CampaignId, request: Request) -> JSONResponse:
     node = node_of(request)
     access.require(request, node.settings.tokens, OPERATOR)
     entry = node.store.entry(campaign_id(cid))
-    sealed, orphans_there = await seal.seal(node.store, node.writer.run, node.peer, entry.campaign, node.crash)
+    async with node.seal_locks.setdefault(entry.campaign.id, asyncio.Lock()):
+        sealed, there = await seal.seal(node.store, node.writer.run, node.peer, entry.campaign, node.crash)
     node.begin(entry.campaign.id)
-    found = {"count": sealed.count, "checksum": to_base64url(sealed.checksum)}
-    return JSONResponse({**found, "orphans": {"here": sealed.orphans_here, "there": orphans_there}})
+    found = {"count": sealed.sealed_count, "checksum": to_base64url(sealed.sealed_set or b"")}
+    return JSONResponse({**found, "orphans": {"here": sealed.orphans or 0, "there": there}})
 
 
 @router.delete("/v1/campaigns/{cid}", tags=["campaign"])
@@ -187,16 +206,15 @@ async def delete(cid: CampaignId, request: Request) -> JSONResponse:
 async def upload(cid: CampaignId, request: Request) -> JSONResponse:
     """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
     node = node_of(request)
-    entry = node.store.entry(campaign_id(cid))
+    entry = node.admission(campaign_id(cid))
     invitation = access.require_uploader(request, node.settings.tokens, entry, node.store)
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
-    _check_time(node, entry.campaign)
     data = await body(request, node.settings.limits.body_bytes)
-    uploads = decode_uploads(data, entry.campaign, node.role)
-    node.upload_rate.take(len(uploads.keys))
-    rows = _rows(data, entry.campaign, len(uploads.keys))
-    failures = await node.writer.add(NewUploads(entry.campaign.id, rows, invitation))
+    rows = await asyncio.to_thread(_rows, data, entry.campaign, node.role)
+    node.upload_rate.take(len(rows))
+    refusal = _not_now(node, entry.campaign)
+    failures = await node.writer.add(NewUploads(entry.campaign.id, rows, invitation, refusal))
     metrics.UPLOADS.inc(len(rows) - len(failures))
     for _, problem in failures:
         metrics.REFUSALS.labels(problem.code).inc()
@@ -217,14 +235,14 @@ async def upload(cid: CampaignId, request: Request) -> JSONResponse:
 async def question(cid: str, request: Request, stratum: str | None) -> tuple[Entry, answer.Question]:
     node = node_of(request)
     access.require(request, node.settings.tokens, ANALYST)
-    entry, _ = node.sealed(campaign_id(cid))
+    entry, work = node.sealed(campaign_id(cid))
     name = entry.campaign.strata[0] if stratum is None else stratum
     entry.campaign.stratum(name)
 
     async def count_at(positions: answer.Index) -> answer.Counts:
-        return await node.counts(entry, positions)
+        return await node.counts(entry, work, positions)
 
-    return entry, answer.Question(entry.campaign, name, entry.sealed_count or 0, count_at)
+    return entry, answer.Question(entry.campaign, name, entry.sealed_count or 0, count_at, work.errors)
 
 
 @router.get("/v1/campaigns/{cid}/ecdf", tags=["answers"], response_model=EcdfAnswer)
@@ -245,18 +263,10 @@ async def curve(cid: CampaignId, request: Request, stratum: Stratum = None) -> R
     """The whole curve, as JSON, CSV (Accept: text/csv) or numpy (Accept: application/x-npy)."""
     node = node_of(request)
     entry, asked = await question(cid, request, stratum)
-    _need_curve(node, entry)
-    found = await answer.curve(asked)
+    await _need_curve(node, entry)
+    counts = await asked.counts(np.arange(entry.campaign.grid.size))
     accept = request.headers.get("accept", "")
-    if "text/csv" in accept:
-        rows = zip(found.thresholds, found.counts, found.standard_errors, strict=True)
-        lines = ["threshold,count,standard_error", *(f"{t},{c},{e:.6g}" for t, c, e in rows)]
-        return Response("\n".join(lines) + "\n", media_type="text/csv")
-    if "application/x-npy" in accept:
-        out = io.BytesIO()
-        np.save(out, np.array(found.counts, np.int64))
-        return Response(out.getvalue(), media_type="application/x-npy")
-    return _json(found)
+    return await asyncio.to_thread(_curve, asked, counts, accept)
 
 
 @router.get("/v1/campaigns/{cid}/quantiles", tags=["answers"], response_model=QuantileAnswer)
@@ -269,8 +279,9 @@ async def quantiles(
     """Quantiles with 95 % intervals."""
     node = node_of(request)
     entry, asked = await question(cid, request, stratum)
-    _need_curve(node, entry)
-    return _json(await answer.quantiles(asked, _levels(q)))
+    await _need_curve(node, entry)
+    counts = await asked.counts(np.arange(entry.campaign.grid.size))
+    return _json(await asyncio.to_thread(answer.quantiles, asked, counts, _levels(q)))
 
 
 @router.get("/v1/campaigns/{cid}/histogram", tags=["answers"], response_model=HistogramAnswer)
@@ -303,13 +314,17 @@ async def groups(cid: CampaignId, request: Request) -> JSONResponse:
     """Observed and expected counts of score groups with noise of their own, paid from the reserve."""
     node = node_of(request)
     access.require(request, node.settings.tokens, ANALYST)
-    entry, _ = node.sealed(campaign_id(cid))
+    entry, work = node.sealed(campaign_id(cid))
     query = read(GroupsQuery, await body(request, MAX_JSON_BYTES))
     asked = answer.groups(entry.campaign, query)
-    ours = await _noised_groups(node, entry, asked)
-    message = PeerGroupsQuery(digest=entry.campaign.digest, **query.model_dump())
-    response = await node.peer.call("POST", entry.campaign.id, "/groups", content=message.to_json().encode())
-    theirs = _decode_groups(node, entry, response.content, ours.size)
+    message = PeerGroupsQuery(digest=entry.campaign.digest, **query.model_dump()).to_json().encode()
+    # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
+    if node.role == 0:
+        ours = await _noised_groups(node, entry, work, asked)
+    data = await node.peer.call("POST", entry.campaign.id, "/groups", content=message)
+    if node.role == 1:
+        ours = await _noised_groups(node, entry, work, asked)
+    theirs = _decode_groups(node, entry, data, ours.size)
     return _json(_groups_answer(entry, asked, field.decode(field.add(ours, theirs))))
 
 
@@ -327,23 +342,25 @@ async def peer_show(cid: str, request: Request) -> JSONResponse:
 async def peer_shares(cid: str, request: Request) -> Response:
     node = node_of(request)
     access.require(request, node.settings.tokens, PEER)
-    entry, _ = node.sealed(campaign_id(cid))
+    entry, work = node.sealed(campaign_id(cid))
     query = read(ShareQuery, await body(request, MAX_JSON_BYTES))
     check_digest(entry.campaign.digest, query.digest)
     positions = None if query.positions == "all" else np.array(query.positions, np.int64)
     if positions is not None and (not positions.size or positions.max() >= 1 << entry.campaign.bits):
         raise InvalidQuery(f"positions must be 0 to {(1 << entry.campaign.bits) - 1}")
-    return _shares(node, entry, await node.noised_shares(entry, positions))
+    if positions is not None and positions.size > node.settings.limits.points_per_query + 1:
+        raise InvalidQuery(f"at most {node.settings.limits.points_per_query + 1} positions in one question")
+    return _shares(node, entry, await node.noised_shares(entry, work, positions))
 
 
 @peer_router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
 async def peer_groups(cid: str, request: Request) -> Response:
     node = node_of(request)
     access.require(request, node.settings.tokens, PEER)
-    entry, _ = node.sealed(campaign_id(cid))
+    entry, work = node.sealed(campaign_id(cid))
     query = read(PeerGroupsQuery, await body(request, MAX_JSON_BYTES))
     check_digest(entry.campaign.digest, query.digest)
-    return _shares(node, entry, await _noised_groups(node, entry, answer.groups(entry.campaign, query)))
+    return _shares(node, entry, await _noised_groups(node, entry, work, answer.groups(entry.campaign, query)))
 
 
 @peer_router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)
@@ -351,31 +368,33 @@ async def peer_freeze(cid: str, request: Request) -> Response:
     node = node_of(request)
     access.require(request, node.settings.tokens, PEER)
     campaign = node.store.entry(campaign_id(cid)).campaign
-    ids = await node.writer.run(lambda: seal.list_ids(node.store, campaign))
+    listed = await node.writer.run(lambda: seal.list_ids(node.store, campaign))
     node.crash("peer-frozen")
-    return Response(ids, media_type="application/octet-stream")
+    return Response(listed.encode(), media_type="application/octet-stream")
 
 
 @peer_router.post("/v1/peer/campaigns/{cid}/thaw", include_in_schema=False)
 async def peer_thaw(cid: str, request: Request) -> JSONResponse:
     node = node_of(request)
     access.require(request, node.settings.tokens, PEER)
-    known = campaign_id(cid)
-    await node.writer.run(lambda: node.store.set_state(known, FROZEN, OPEN))
+    campaign = node.store.entry(campaign_id(cid)).campaign
+    given = seal.Listed.decode(await body(request, MAX_JSON_BYTES))
+    check_digest(campaign.digest, given.digest)
+    await node.writer.run(lambda: node.store.thaw(campaign.id, given.freeze))
     return JSONResponse({"state": OPEN})
 
 
 @peer_router.post("/v1/peer/campaigns/{cid}/agree", include_in_schema=False)
-async def peer_agree(cid: str, request: Request) -> JSONResponse:
+async def peer_agree(cid: str, request: Request) -> Response:
     node = node_of(request)
     access.require(request, node.settings.tokens, PEER)
     campaign = node.store.entry(campaign_id(cid)).campaign
-    data = await body(request, 32 + 16 * campaign.max_uploads)
-    check_digest(campaign.digest, data[:32])
-    sealed = await node.writer.run(lambda: seal.accept(node.store, campaign, data[32:]))
+    given = seal.Listed.decode(await body(request, 64 + 16 * campaign.max_uploads))
+    check_digest(campaign.digest, given.digest)
+    sealed = await node.writer.run(lambda: seal.accept(node.store, campaign, given.freeze, given.ids))
     node.crash("peer-sealed")
     node.begin(campaign.id)
-    return JSONResponse(seal.as_json(sealed))
+    return _json(seal.as_reply(sealed))
 
 
 def _json(message: Any) -> JSONResponse:
@@ -403,30 +422,48 @@ def _levels(text: str) -> list[float]:
     return levels
 
 
-def _rows(data: bytes, campaign: Campaign, count: int) -> list[tuple[bytes, bytes]]:
-    """The (id, key) pairs of an envelope that has been decoded."""
+def _rows(data: bytes, campaign: Campaign, role: int) -> list[tuple[bytes, bytes]]:
+    """The (id, key) pairs of an envelope, checked."""
+    count = len(decode_uploads(data, campaign, role).keys)
     size = 16 + campaign.key_type(0).key_bytes
     start = len(data) - count * size
     return [(data[at : at + 16], data[at + 16 : at + size]) for at in range(start, len(data), size)]
 
 
-def _check_time(node: Node, campaign: Campaign) -> None:
+def _not_now(node: Node, campaign: Campaign) -> Problem | None:
+    """Why the campaign takes nothing new at this moment."""
     now = node.clock()
     if campaign.opens is not None and now < campaign.opens:
-        raise NotYetOpen(f"uploads start at {campaign.opens:%Y-%m-%dT%H:%M:%SZ}")
+        return NotYetOpen(f"uploads start at {campaign.opens:%Y-%m-%dT%H:%M:%SZ}")
     if campaign.closes is not None and now >= campaign.closes:
-        raise CampaignClosed(f"uploads ended at {campaign.closes:%Y-%m-%dT%H:%M:%SZ}")
+        return CampaignClosed(f"uploads ended at {campaign.closes:%Y-%m-%dT%H:%M:%SZ}")
+    return None
 
 
-def _need_curve(node: Node, entry: Entry) -> None:
+async def _need_curve(node: Node, entry: Entry) -> None:
+    """Whole curves are answered only from the published one."""
     if entry.campaign.bits > node.settings.curve_bits:
         raise InvalidQuery(
             f"this campaign has 2^{entry.campaign.bits} positions; whole curves go up to 2^{node.settings.curve_bits}. "
             "Ask for points (ecdf) instead"
         )
-    work = node.work[entry.campaign.id]
-    if work.release is None and work.noised is None:
-        raise Unavailable(f"the curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
+    _, work = node.sealed(entry.campaign.id)
+    if await node.release(entry, work) is None:
+        where = "the other server's" if work.noised is not None else "this server's"
+        raise Unavailable(f"{where} curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
+
+
+def _curve(asked: answer.Question, counts: answer.Counts, accept: str) -> Response:
+    if "application/x-npy" in accept:
+        out = io.BytesIO()
+        np.save(out, counts)
+        return Response(out.getvalue(), media_type="application/x-npy")
+    found = answer.curve(asked, counts)
+    if "text/csv" not in accept:
+        return _json(found)
+    rows = zip(found.thresholds, found.counts, found.standard_errors, strict=True)
+    lines = ["threshold,count,standard_error", *(f"{t},{c},{e:.6g}" for t, c, e in rows)]
+    return Response("\n".join(lines) + "\n", media_type="text/csv")
 
 
 def _brief(entry: Entry) -> dict[str, object]:
@@ -454,9 +491,13 @@ def _status(node: Node, entry: Entry) -> dict[str, object]:
 async def _peer_status(node: Node, entry: Entry) -> dict[str, object]:
     """What the other server says of the campaign; that it does not know it is an answer too."""
     try:
-        found: dict[str, object] = (await node.peer.call("GET", entry.campaign.id, "")).json()
+        found = json.loads(await node.peer.call("GET", entry.campaign.id, ""))
     except Problem as problem:
         return {"problem": problem.code, "detail": problem.detail}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return {"problem": "peer-mismatch", "detail": "the other server's status is not well-formed"}
     if found.get("digest") != to_base64url(entry.campaign.digest):
         return {"problem": "digest-mismatch", "detail": "the other server has another campaign under this id"}
     return found
@@ -467,14 +508,14 @@ def _shares(node: Node, entry: Entry, elements: field.Words) -> Response:
     return Response(encode_shares(entry.campaign, shares), media_type=SHARES_TYPE)
 
 
-async def _noised_groups(node: Node, entry: Entry, asked: answer.Groups) -> field.Words:
-    work = node.work[entry.campaign.id]
+async def _noised_groups(node: Node, entry: Entry, work: Work, asked: answer.Groups) -> field.Words:
     if work.share is None:
         raise Unavailable(f"the curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
     # The curve's own epsilon is set aside whether or not it has been asked for yet.
     await node.spend_curve(entry.campaign)
     await node.spend(entry.campaign, asked.purpose, asked.query.epsilon)
-    return answer.group_shares(asked, work.share, node.groups_prf(entry, asked.purpose))
+    async with node.evaluation():
+        return await asyncio.to_thread(answer.group_shares, asked, work.share, node.groups_prf(entry, asked.purpose))
 
 
 def _decode_groups(node: Node, entry: Entry, data: bytes, count: int) -> field.Words:

@@ -9,57 +9,73 @@
 
 Every step is durable before the next and harmless when repeated. A crash anywhere leaves both sides frozen or one of
 them sealed; running it again, from either side, ends with the same set: frozen sides cannot change, and a sealed side
-hands out the set it sealed.
+hands out the set it sealed. Where too few uploads reached both, both thaw instead. Freezes are numbered, so that a
+seal that was overtaken by another one's thaw cannot act on the list it saw before.
 """
 
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, TypeVar
 
-from campaign.errors import CampaignSealed, InvalidUpload, PeerMismatch, TooFewUploads
-from campaign.spec import Campaign, check_digest, from_base64url, to_base64url
+from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads
+from campaign.spec import Campaign, check_digest, to_base64url
+from campaign.wire import Message, read
 from servers.keyset import set_checksum, split_ids
 from servers.peer import PeerClient
-from servers.store import FROZEN, OPEN, SEALED, Store
-
-HEAD_BYTES = 1 + 32
+from servers.store import SEALED, Entry, Store
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Sealed:
+class Agreed(Message):
+    """Answer to step 4."""
+
     count: int
-    checksum: bytes
-    orphans_here: int
+    checksum: str
+    orphans: int
 
 
-def list_ids(store: Store, campaign: Campaign) -> bytes:
-    """Answer to step 2: whether this side is sealed, its digest, and its ids, sorted."""
-    entry = store.entry(campaign.id)
-    if entry.state == OPEN:
-        store.set_state(campaign.id, OPEN, FROZEN)
-    sealed = store.entry(campaign.id).state == SEALED
-    return bytes([sealed]) + campaign.digest + store.ids(campaign.id)
+@dataclass(frozen=True)
+class Listed:
+    """What a side holds: whether it is sealed, the number of its freeze, its campaign, and its ids, sorted."""
+
+    sealed: bool
+    freeze: int
+    digest: bytes
+    ids: bytes
+
+    def encode(self) -> bytes:
+        return _HEAD.pack(self.sealed, self.freeze, self.digest) + self.ids
+
+    @staticmethod
+    def decode(data: bytes) -> "Listed":
+        if len(data) < _HEAD.size or (len(data) - _HEAD.size) % 16 or data[0] > 1:
+            raise PeerMismatch("the other server's list of uploads is not well-formed")
+        sealed, freeze, digest = _HEAD.unpack_from(data)
+        return Listed(sealed, freeze, digest, data[_HEAD.size :])
 
 
-def accept(store: Store, campaign: Campaign, ids: bytes) -> Sealed:
+_HEAD = struct.Struct("<?Q32s")
+
+
+def list_ids(store: Store, campaign: Campaign) -> Listed:
+    """Steps 1 and 2: freeze, and say what is here."""
+    entry = store.freeze(campaign.id)
+    return Listed(entry.state == SEALED, entry.freezes, campaign.digest, store.ids(campaign.id))
+
+
+def encode_set(campaign: Campaign, freeze: int, ids: bytes) -> bytes:
+    return _HEAD.pack(False, freeze, campaign.digest) + ids
+
+
+def accept(store: Store, campaign: Campaign, freeze: int, ids: bytes) -> Entry:
     """Step 4 on the other side, and step 5 here: seal exactly these ids, all of which must be here."""
-    if len(ids) % 16 or ids != b"".join(sorted(split_ids(ids))) or len(set(split_ids(ids))) * 16 != len(ids):
+    order = split_ids(ids)
+    if len(ids) % 16 or any(a >= b for a, b in pairwise(order)):
         raise InvalidUpload("a set of uploads is a sorted list of different ids")
-    entry = store.entry(campaign.id)
-    checksum, agreed = set_checksum(ids), set(split_ids(ids))
-    if entry.state == SEALED:
-        if entry.sealed_set != checksum:
-            raise CampaignSealed("the campaign is sealed with another set of uploads")
-        return Sealed(len(agreed), checksum, entry.orphans or 0)
-    if entry.state != FROZEN:
-        raise CampaignSealed("the campaign is not frozen, so it cannot be sealed")
-    here = set(split_ids(store.ids(campaign.id)))
-    if not agreed <= here:
-        raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
-    store.seal(campaign.id, len(agreed), checksum, sorted(here - agreed))
-    return Sealed(len(agreed), checksum, len(here - agreed))
+    return store.seal(campaign.id, freeze, order, set_checksum(ids))
 
 
 class Run(Protocol):
@@ -70,46 +86,48 @@ class Run(Protocol):
 
 async def seal(
     store: Store, run: Run, peer: PeerClient, campaign: Campaign, crash: Callable[[str], None]
-) -> tuple[Sealed, int]:
+) -> tuple[Entry, int]:
     """Run the protocol from this side. Returns what was sealed, and how many uploads the other side had alone."""
     mine = await run(lambda: list_ids(store, campaign))
     crash("seal-frozen-here")
-    answer = (await peer.call("POST", campaign.id, "/freeze")).content
+    theirs = Listed.decode(await peer.call("POST", campaign.id, "/freeze", most=_HEAD.size + 16 * campaign.max_uploads))
     crash("seal-frozen-both")
-    if len(answer) < HEAD_BYTES or (len(answer) - HEAD_BYTES) % 16:
-        raise PeerMismatch("the other server's list of uploads is not well-formed")
-    check_digest(campaign.digest, answer[1:HEAD_BYTES])
-    theirs, ours = split_ids(answer[HEAD_BYTES:]), split_ids(mine[HEAD_BYTES:])
-    ids = _agreed(bool(mine[0]), ours, bool(answer[0]), theirs)
+    check_digest(campaign.digest, theirs.digest)
+    ids = _agreed(mine, theirs)
     if len(ids) // 16 < campaign.min_uploads:
-        await peer.call("POST", campaign.id, "/thaw")
-        await run(lambda: store.set_state(campaign.id, FROZEN, OPEN))
+        await peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, theirs.freeze, b""))
+        await run(lambda: store.thaw(campaign.id, mine.freeze))
         raise TooFewUploads(
             f"{len(ids) // 16} uploads reached both servers, the campaign promised at least {campaign.min_uploads}; "
             "it is open again"
         )
-    body = campaign.digest + ids
-    reply = (await peer.call("POST", campaign.id, "/agree", content=body)).json()
-    crash("seal-sealed-there")
-    sealed = await run(lambda: accept(store, campaign, ids))
-    if reply.get("count") != sealed.count or _bytes(reply.get("checksum")) != sealed.checksum:
+    body = encode_set(campaign, theirs.freeze, ids)
+    reply = _read_reply(await peer.call("POST", campaign.id, "/agree", content=body))
+    if (reply.count, reply.checksum) != (len(ids) // 16, to_base64url(set_checksum(ids))):
         raise PeerMismatch("the other server sealed another set of uploads")
+    crash("seal-sealed-there")
+    sealed = await run(lambda: accept(store, campaign, mine.freeze, ids))
     crash("seal-sealed-both")
-    return sealed, int(reply.get("orphans", 0))
+    return sealed, reply.orphans
 
 
-def _agreed(sealed_here: bool, ours: list[bytes], sealed_there: bool, theirs: list[bytes]) -> bytes:
+def _read_reply(data: bytes) -> Agreed:
+    try:
+        return read(Agreed, data)
+    except InvalidQuery:
+        raise PeerMismatch("the other server's answer to sealing is not well-formed") from None
+
+
+def _agreed(mine: Listed, theirs: Listed) -> bytes:
     """The set: what is on both sides, or what a side has sealed already."""
-    if sealed_there and not set(theirs) <= set(ours):
+    ours, others = set(split_ids(mine.ids)), set(split_ids(theirs.ids))
+    if theirs.sealed and not others <= ours:
         raise PeerMismatch("the other server sealed uploads that are not here")
-    if sealed_here and not set(ours) <= set(theirs):
+    if mine.sealed and not ours <= others:
         raise PeerMismatch("uploads that are sealed here are missing on the other server")
-    return b"".join(sorted(set(ours) & set(theirs)))
+    return b"".join(sorted(ours & others))
 
 
-def _bytes(value: object) -> bytes:
-    return from_base64url(value, 32, "a checksum")
-
-
-def as_json(sealed: Sealed) -> dict[str, object]:
-    return {"count": sealed.count, "checksum": to_base64url(sealed.checksum), "orphans": sealed.orphans_here}
+def as_reply(entry: Entry) -> Agreed:
+    checksum = to_base64url(entry.sealed_set or b"")
+    return Agreed(count=entry.sealed_count or 0, checksum=checksum, orphans=entry.orphans or 0)

@@ -67,6 +67,8 @@ class Tokens(_Section):
 
 class Limits(_Section):
     body_bytes: int = Field(default=64 << 20, ge=1 << 16, le=1 << 32)
+    bytes_in_flight: int = Field(default=256 << 20, ge=1 << 16)
+    body_s: float = Field(default=60.0, gt=0, le=3600)
     uploads_per_s: int = Field(default=200_000, ge=1)
     evaluations: int = Field(default=4, ge=1, le=1000)
     evaluations_waiting: int = Field(default=64, ge=0, le=100_000)

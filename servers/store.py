@@ -8,6 +8,7 @@ share one commit; any thread may read.
 """
 
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from campaign.errors import (
     CampaignDeleted,
@@ -24,8 +25,10 @@ from campaign.errors import (
     CampaignFull,
     CampaignSealed,
     InvitationSpent,
+    PeerMismatch,
     Problem,
     StorageFull,
+    TooFewUploads,
     UnknownCampaign,
     UploadConflict,
 )
@@ -42,6 +45,7 @@ CAMPAIGNS = sa.Table(
     sa.Column("spec", sa.LargeBinary, nullable=False),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("stored", sa.Integer, nullable=False),
+    sa.Column("freezes", sa.Integer, nullable=False),
     sa.Column("upload_token", sa.String(64)),
     sa.Column("noise_seed", sa.LargeBinary(32)),
     sa.Column("sealed_count", sa.Integer),
@@ -86,6 +90,7 @@ class Entry:
     campaign: Campaign
     state: str
     stored: int
+    freezes: int
     upload_token: str | None
     noise_seed: bytes
     sealed_count: int | None
@@ -104,6 +109,7 @@ class NewUploads:
     campaign: bytes
     rows: Sequence[tuple[bytes, bytes]]
     invitation: str | None = None
+    refusal: Problem | None = None  # why nothing new may be added now; what is stored already is still acknowledged
 
     def __repr__(self) -> str:
         return f"<NewUploads {len(self.rows)}>"
@@ -117,7 +123,7 @@ def _sqlite_settings(connection: object, _: object) -> None:
 
 
 def open_engine(url: str) -> Engine:
-    engine = sa.create_engine(url)
+    engine = sa.create_engine(url, hide_parameters=True)
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _sqlite_settings)
     return engine
@@ -149,6 +155,10 @@ class Store:
                     raise CampaignDeleted(f"campaign {to_base64url(campaign.id)} was deleted")
                 if row.spec != campaign.canonical:
                     raise CampaignExists(f"campaign {to_base64url(campaign.id)} exists with another description")
+                mine = INVITATIONS.c.campaign == campaign.id
+                known = set(db.execute(sa.select(INVITATIONS.c.token).where(mine)).scalars())
+                if row.upload_token != upload_token or known != set(invitations):
+                    raise CampaignExists(f"campaign {to_base64url(campaign.id)} exists with other tokens")
                 return False
             db.execute(
                 CAMPAIGNS.insert().values(
@@ -156,6 +166,7 @@ class Store:
                     spec=campaign.canonical,
                     state=OPEN,
                     stored=0,
+                    freezes=0,
                     upload_token=upload_token,
                     noise_seed=os.urandom(32),
                 )
@@ -187,6 +198,19 @@ class Store:
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = dict.fromkeys(("upload_token", "noise_seed", "sealed_set", "file_digest"))
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=DELETED, spec=b"", **blank))
+        self.forget()
+
+    def forget(self) -> None:
+        """Erased rows live on in SQLite's write-ahead log until it is emptied: empty it."""
+        if self._engine.dialect.name != "sqlite":
+            return
+        for _ in range(50):
+            with self._engine.connect() as db:
+                busy = db.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy is not None and busy[0] == 0:
+                return
+            time.sleep(0.1)
+        raise StorageFull("the database is busy, so what was erased is still in its log; try again", retry_after=5)
 
     # Uploads
 
@@ -200,8 +224,6 @@ class Store:
             entry = _entry(db, request.campaign)
         except Problem as problem:
             return problem
-        if entry.state != OPEN:
-            return CampaignSealed("the campaign is being sealed or is sealed; nothing can be added")
         known = self._known(db, request)
         failures: list[tuple[bytes, Problem]] = []
         fresh = []
@@ -212,6 +234,10 @@ class Store:
                 failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
         if not fresh:
             return failures
+        if entry.state != OPEN:
+            return CampaignSealed("the campaign is being sealed or is sealed; nothing can be added")
+        if request.refusal is not None:
+            return request.refusal
         if (refusal := self._refusal(db, entry, request, len(fresh))) is not None:
             return [*failures, *((upload_id, refusal) for upload_id, _ in fresh)]
         db.execute(
@@ -264,27 +290,46 @@ class Store:
 
     # Sealing
 
-    def set_state(self, campaign_id: bytes, expected: str, state: str) -> None:
-        """Move from one state to the next; already being there is fine, anything else is refused."""
+    def freeze(self, campaign_id: bytes) -> Entry:
+        """Take no more uploads. Every freeze has a number, so that nobody acts on what an older one saw."""
         with self._transaction() as db:
-            entry = _entry(db, campaign_id)
-            if entry.state not in (expected, state):
-                raise CampaignSealed(f"the campaign is {entry.state}, so it cannot become {state}")
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=state))
+            if _entry(db, campaign_id).state == OPEN:
+                mine = CAMPAIGNS.c.id == campaign_id
+                db.execute(CAMPAIGNS.update().where(mine).values(state=FROZEN, freezes=CAMPAIGNS.c.freezes + 1))
+            return _entry(db, campaign_id)
 
-    def seal(self, campaign_id: bytes, count: int, key_set: bytes, orphans: Sequence[bytes]) -> None:
+    def thaw(self, campaign_id: bytes, freeze: int) -> None:
+        """Take uploads again, if this freeze is still the last word."""
+        with self._transaction() as db:
+            _require_freeze(_entry(db, campaign_id), freeze)
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=OPEN))
+
+    def seal(self, campaign_id: bytes, freeze: int, ids: Sequence[bytes], key_set: bytes) -> Entry:
         """Fix the set of uploads for good, and erase the keys that reached only one server."""
         with self._transaction() as db:
             entry = _entry(db, campaign_id)
             if entry.state == SEALED:
-                if (entry.sealed_count, entry.sealed_set) != (count, key_set):
+                if entry.sealed_set != key_set:
                     raise CampaignSealed("the campaign is sealed with another set of uploads")
-                return
+                return entry
+            _require_freeze(entry, freeze)
+            agreed = set(ids)
+            if len(agreed) < entry.campaign.min_uploads:
+                raise TooFewUploads(f"{len(agreed)} uploads are fewer than the {entry.campaign.min_uploads} promised")
+            here = set(db.execute(sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id)).scalars())
+            if not agreed <= here:
+                raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
+            orphans = sorted(here - agreed)
             for start in range(0, len(orphans), _BATCH):
                 some = UPLOADS.c.id.in_(orphans[start : start + _BATCH])
                 db.execute(UPLOADS.delete().where(UPLOADS.c.campaign == campaign_id, some))
+            count = len(agreed)
             values = {"sealed_count": count, "sealed_set": key_set, "orphans": len(orphans), "stored": count}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=SEALED, **values))
+            sealed = _entry(db, campaign_id)
+        if orphans:
+            self.forget()
+        return sealed
 
     def set_file_digest(self, campaign_id: bytes, digest: bytes) -> None:
         with self._transaction() as db:
@@ -324,8 +369,12 @@ class _Transaction:
 
     def __enter__(self) -> Connection:
         self._db = self._engine.connect()
-        if self._engine.dialect.name == "sqlite":
-            self._db.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            if self._engine.dialect.name == "sqlite":
+                self._db.exec_driver_sql("BEGIN IMMEDIATE")
+        except DBAPIError as failure:
+            self._db.close()
+            raise _as_problem(failure) from None
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -333,18 +382,18 @@ class _Transaction:
             if error is None:
                 try:
                     self._db.commit()
-                except OperationalError as failure:
+                except DBAPIError as failure:
                     self._db.rollback()
-                    raise _as_problem(failure) from failure
+                    raise _as_problem(failure) from None
             else:
                 self._db.rollback()
-                if isinstance(error, OperationalError):
-                    raise _as_problem(error) from error
+                if isinstance(error, DBAPIError):
+                    raise _as_problem(error) from None
         finally:
             self._db.close()
 
 
-def _as_problem(error: OperationalError) -> Problem:
+def _as_problem(error: DBAPIError) -> Problem:
     text = str(error.orig)
     if "full" in text or "disk I/O" in text:
         return StorageFull("the disk is full; nothing was stored", retry_after=60)
@@ -361,6 +410,7 @@ def _entry(db: Connection, campaign_id: bytes) -> Entry:
         campaign=_parse(row.spec),
         state=row.state,
         stored=row.stored,
+        freezes=row.freezes,
         upload_token=row.upload_token,
         noise_seed=row.noise_seed,
         sealed_count=row.sealed_count,
@@ -368,6 +418,11 @@ def _entry(db: Connection, campaign_id: bytes) -> Entry:
         orphans=row.orphans,
         file_digest=row.file_digest,
     )
+
+
+def _require_freeze(entry: Entry, freeze: int) -> None:
+    if entry.state != FROZEN or entry.freezes != freeze:
+        raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")
 
 
 def _count(db: Connection, where: sa.ColumnElement[bool]) -> int:

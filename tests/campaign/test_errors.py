@@ -9,7 +9,14 @@ def test_codes_are_unique_and_stable() -> None:
     codes = [kind.code for kind in problems()]
     assert len(set(codes)) == len(codes)
     assert codes == [
-        *["body-too-large", "budget-exceeded", "campaign-closed", "campaign-deleted", "campaign-exists"],
+        *[
+            "body-too-large",
+            "body-too-slow",
+            "budget-exceeded",
+            "campaign-closed",
+            "campaign-deleted",
+            "campaign-exists",
+        ],
         *["campaign-full", "campaign-sealed", "digest-mismatch", "internal", "invalid-campaign", "invalid-input"],
         *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "not-authenticated"],
         *["not-authorised", "not-sealed", "not-yet-open", "peer-mismatch", "peer-unavailable", "refused"],

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.live import Pair
 from campaign.spec import Campaign
 from tests.campaign.helpers import campaign
-from tests.live import Pair
 
 
 def new_campaign(**changes: Any) -> Campaign:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE
-from tests.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]

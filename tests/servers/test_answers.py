@@ -8,29 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.live import Pair, name
 from campaign.spec import Campaign, to_base64url
 from servers.noise import NoiseTree
-from tests.live import Pair, name
 from tests.servers.conftest import new_campaign, values
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
 
-def noise_seed(pair: Pair, role: int, campaign: Campaign) -> bytes:
-    """What only a thief of the server's disk could read."""
+def noise_tree(pair: Pair, role: int, campaign: Campaign) -> NoiseTree:
+    """A server's noise, from what only a thief of its disk could read."""
     with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
-        row = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()
+        select = "SELECT noise_seed, sealed_set FROM campaigns WHERE id = ?"
+        seed, key_set = db.execute(select, (campaign.id,)).fetchone()
     db.close()
-    seed: bytes = row[0]
-    return seed
+    return NoiseTree(seed, server=role, campaign=campaign.id + key_set, mechanism=campaign.noise)
 
 
 def both_noises(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:
-    trees = [
-        NoiseTree(noise_seed(pair, role, campaign), server=role, campaign=campaign.id, mechanism=campaign.noise)
-        for role in (0, 1)
-    ]
-    return trees[0].curve() + trees[1].curve()
+    return noise_tree(pair, 0, campaign).curve() + noise_tree(pair, 1, campaign).curve()
 
 
 def true_curve(campaign: Campaign, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -128,6 +124,22 @@ def test_groups_are_noisy_and_paid_for(pair: Pair, sealed: Sealed) -> None:
     assert refused.json()["type"].endswith("budget-exceeded")
 
 
+def test_groups_need_enough_epsilon_for_every_value(pair: Pair) -> None:
+    """The noise of one value must not need tables that stall the server."""
+    campaign = new_campaign(strata=["no", "yes"], reserve=1.0, max_instances=50)
+    pair.create(campaign)
+    pair.upload_values(campaign, np.arange(100))
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    with pair.analyst(0) as client:
+        path = f"/v1/campaigns/{name(campaign)}/groups"
+        refused = client.post(path, json={"upper_ends": [0.5, 1.0], "epsilon": 0.1})
+        assert refused.status_code == 400
+        assert "at least 0.01 for each of the 50 values" in refused.json()["detail"]
+        assert pair.ask(0, campaign, "budget")["spent"] == 0.0
+        assert client.post(path, json={"upper_ends": [0.5, 1.0], "epsilon": 0.5}).status_code == 200
+
+
 def test_points_of_a_huge_domain_are_evaluated_directly(pair: Pair) -> None:
     """2^24 thresholds: no whole curve, but any point, and the same answer from both servers."""
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": 2**24 - 1, "step": 1}
@@ -140,11 +152,7 @@ def test_points_of_a_huge_domain_are_evaluated_directly(pair: Pair) -> None:
     at = [2**10, 2**23, 2**24 - 1]
     counts = [pair.ask(role, campaign, "ecdf", at=",".join(map(str, at)))["counts"] for role in (0, 1)]
     assert counts[0] == counts[1]
-    trees = [
-        NoiseTree(noise_seed(pair, r, campaign), server=r, campaign=campaign.id, mechanism=campaign.noise)
-        for r in (0, 1)
-    ]
-    noise = trees[0].at(at) + trees[1].at(at)
+    noise = noise_tree(pair, 0, campaign).at(at) + noise_tree(pair, 1, campaign).at(at)
     assert (np.array(counts[0]) - noise).tolist() == [int((positions <= t).sum()) for t in at]
     with pair.analyst(0) as client:
         refused = client.get(f"/v1/campaigns/{name(campaign)}/curve")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.live import ROOT, Pair, envelopes, name
 from campaign.spec import Campaign
-from tests.live import ROOT, Pair, envelopes, name
 
 CAMPAIGN = """
 title = "Waiting time"
@@ -79,6 +79,27 @@ def test_a_campaign_at_one_server_only_is_named(pair: Pair, tmp_path: Path) -> N
     assert "[unknown-campaign]" in status.stdout
     listed = run("campaign", "--operator", str(pair.folder / "operator.toml"), "list")
     assert "not at server 1" in listed.stdout
+
+
+def test_repeating_create_completes_it(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    (tmp_path / "c.toml").write_text(CAMPAIGN)
+    create = ["campaign", "--operator", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml")]
+    with pair:
+        pair.stop(1)
+        failed = run(*create)
+        assert failed.returncode == 75
+        assert "it exists at server 0 only" in failed.stderr
+        pair.start(1)
+        done = [run(*create) for _ in range(2)]
+        assert done[0].returncode == done[1].returncode == 0
+        assert done[0].stdout == done[1].stdout
+        lines = {line.split()[0]: line.split()[-1] for line in done[0].stdout.splitlines() if line.strip()}
+        with pair.client(0) as client:
+            campaign = Campaign.from_dict(client.get(f"/v1/campaigns/{lines['id']}").json()["campaign"])
+        for role, data in enumerate(envelopes(campaign, np.arange(5))):
+            assert pair.upload(role, campaign, data, lines["upload"]).status_code == 200
+        assert (tmp_path / "c.tokens.json").stat().st_mode & 0o077 == 0
 
 
 def test_errors_are_one_line(pair: Pair, tmp_path: Path) -> None:

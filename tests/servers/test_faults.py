@@ -3,10 +3,12 @@
 import http.server
 import json
 import shutil
+import sqlite3
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ import httpx
 import numpy as np
 import pytest
 
+from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign
-from tests.live import Pair, envelopes, name
+from servers.seal import Listed, encode_set
 from tests.servers.conftest import new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
 
@@ -102,8 +105,8 @@ def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
         for damage in (_flip_byte, Path.unlink, _truncate):
             pair.stop(0)
             damage(folder / "keys")
-            for other in ("curve", "release.npy"):
-                (folder / other).unlink(missing_ok=True)
+            for other in (folder / "curve", *folder.glob("release-*")):
+                other.unlink(missing_ok=True)
             pair.start(0)
             pair.wait_ready(campaign)
             assert pair.ask(0, campaign, "curve") == first
@@ -130,7 +133,8 @@ def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
         folder = pair.folder / "server1" / "data" / name(campaign)
         for change in (lambda p: None, _truncate, lambda p: p.write_bytes(b"{}\n")):
             pair.stop(1)
-            (folder / "release.npy").unlink(missing_ok=True)
+            for release in folder.glob("release-*"):
+                release.unlink()
             change(folder / "curve")
             pair.start(1)
             pair.wait_ready(campaign)
@@ -248,6 +252,160 @@ def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Pat
             response = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": "0.3"})
         assert response.status_code == 503
         assert "ConnectError" in response.json()["detail"]
+
+
+def test_another_set_gets_other_noise(tmp_path: Path) -> None:
+    """Two servers restored from before a seal, and one more upload: the two curves must not differ by that value."""
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        for role in (0, 1):
+            pair.stop(role)
+        shutil.copytree(pair.folder, tmp_path / "backup")
+        curves = []
+        for extra in (0, 1):
+            for role in (0, 1):
+                pair.start(role)
+            if extra:
+                pair.upload_values(campaign, np.array([42]))
+            pair.seal(campaign)
+            pair.wait_ready(campaign)
+            curves.append(np.array(pair.ask(0, campaign, "curve")["counts"]))
+            for role in (0, 1):
+                pair.stop(role)
+                data = pair.folder / f"server{role}" / "data"
+                shutil.rmtree(data)
+                shutil.copytree(tmp_path / "backup" / f"server{role}" / "data", data)
+        difference = np.diff(curves[1] - curves[0])
+        assert np.abs(difference).max() > 1
+        assert (difference != 0).sum() > 20
+
+
+def peer_call(pair: Pair, campaign: Campaign, what: str, body: bytes = b"") -> httpx.Response:
+    """A request that server 1's operator could send to server 0."""
+    token = (pair.folder / "server1" / "peer.token").read_text().strip()
+    with pair.client(0, token) as client:
+        return client.post(f"/v1/peer/campaigns/{name(campaign)}/{what}", content=body)
+
+
+def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        listed = Listed.decode(peer_call(pair, campaign, "freeze").content)
+        for ids in (b"", listed.ids[:16]):
+            refused = peer_call(pair, campaign, "agree", encode_set(campaign, listed.freeze, ids))
+            assert refused.json()["type"].endswith("too-few-uploads")
+        assert pair.status(campaign)["uploads"] == 63
+
+
+def test_a_seal_that_was_overtaken_cannot_erase_later_uploads(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        old = Listed.decode(peer_call(pair, campaign, "freeze").content)
+        assert peer_call(pair, campaign, "thaw", encode_set(campaign, old.freeze, b"")).status_code == 200
+        pair.upload_values(campaign, np.array([7]))
+        new = Listed.decode(peer_call(pair, campaign, "freeze").content)
+        assert new.freeze == old.freeze + 1
+        for stale in ("agree", "thaw"):
+            refused = peer_call(pair, campaign, stale, encode_set(campaign, old.freeze, old.ids))
+            assert refused.json()["type"].endswith("campaign-sealed")
+        assert pair.seal(campaign)["count"] == 61
+
+
+def test_seals_from_both_sides_at_once_agree(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        with ThreadPoolExecutor(4) as pool:
+            counts = [f["count"] for f in pool.map(lambda role: pair.seal(campaign, role), [0, 1, 0, 1])]
+        assert counts == [60] * 4
+
+
+def test_workers_do_not_outlive_their_server(tmp_path: Path) -> None:
+    with Pair(tmp_path, workers="2") as pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        for kill in (True, False):
+            process = pair.processes[0]
+            assert process is not None
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            assert children
+            pair.stop(0, kill=kill)
+            until = time.monotonic() + 5
+            while any(_running(child) for child in children):
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            pair.start(0)
+            pair.wait_ready(campaign)
+            for path in (pair.folder / "server0" / "data" / name(campaign)).glob("curve"):
+                path.unlink()
+            pair.stop(0)
+            pair.start(0)
+            pair.wait_ready(campaign)
+
+
+def _running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_deleted_keys_and_seeds_are_nowhere_on_the_disk(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        data = pair.folder / "server0" / "data"
+        with sqlite3.connect(data / "server.db") as db:
+            seed = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()[0]
+            keys = [row[0] for row in db.execute("SELECT key FROM uploads WHERE campaign = ?", (campaign.id,))]
+        db.close()
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        with pair.operator(0) as client:
+            assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
+        for path in data.rglob("*"):
+            content = path.read_bytes() if path.is_file() else b""
+            assert seed not in content, path
+            assert not any(key[40:72] in content for key in keys), path
+
+
+def test_a_locked_database_is_a_problem_document(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        db = sqlite3.connect(pair.folder / "server0" / "data" / "server.db", isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        response = pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0])
+        db.execute("ROLLBACK")
+        db.close()
+        assert response.status_code == 507
+        assert response.json()["type"].endswith("storage-full")
+        assert int(response.headers["retry-after"]) > 0
+        assert pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0]).status_code == 200
+        assert "Traceback" not in pair.log(0)
+
+
+def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
+    """Rows that are not the sealed ones are never evaluated; when they are back, so is the campaign."""
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        first = pair.ask(0, campaign, "curve")
+        pair.stop(0)
+        folder = pair.folder / "server0" / "data" / name(campaign)
+        shutil.rmtree(folder)
+        with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
+            row = db.execute("SELECT * FROM uploads WHERE campaign = ? LIMIT 1", (campaign.id,)).fetchone()
+            db.execute("DELETE FROM uploads WHERE number = ?", (row[0],))
+        pair.start(0)
+        until = time.monotonic() + 10
+        while pair.status(campaign)["phase"] != "failed":
+            assert time.monotonic() < until
+        assert "newest backup" in pair.status(campaign)["problem"]
+        with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
+            db.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?)", row)
+        db.close()
+        pair.wait_ready(campaign)
+        assert pair.ask(0, campaign, "curve") == first
 
 
 def test_a_graceful_stop_finishes_what_it_acknowledged(tmp_path: Path) -> None:

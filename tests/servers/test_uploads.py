@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
-from tests.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign, values
 
 
@@ -72,6 +72,8 @@ def test_sealed_campaigns_take_nothing_more(pair: Pair) -> None:
     pair.seal(campaign)
     for role in (0, 1):
         assert code(pair.upload(role, campaign, some(campaign)[role])) == "campaign-sealed"
+        # what is stored is still acknowledged, to a party whose first answer was lost
+        assert pair.upload(role, campaign, data[role]).json() == {"failures": []}
 
 
 def test_an_invitation_is_good_for_one_party(pair: Pair) -> None:

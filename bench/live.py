@@ -1,4 +1,4 @@
-"""Two real server processes over TLS on loopback, for end-to-end tests and benchmarks' tests."""
+"""Two real server processes over TLS on loopback, for benchmarks and end-to-end tests."""
 
 import json
 import os

@@ -1,0 +1,212 @@
+"""python -m bench system: two real servers over TLS on loopback: uploads, sealing, evaluation, answers, memory.
+
+Client and both servers share this machine's cores, so throughputs are lower bounds of what one server does alone.
+"""
+
+import argparse
+import http.client
+import secrets
+import ssl
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from bench.live import Pair, envelopes, name
+from bench.output import Result, about, print_table, write_json
+from campaign.spec import Campaign
+from campaign.wire import UPLOAD_TYPE
+
+PER_REQUEST = 1000
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench system", description=__doc__)
+    parser.add_argument("--json", metavar="FILE", help="also write the results there")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keys", type=int, default=100_000, help="keys of the upload, seal and curve measurements")
+    parser.add_argument("--many", type=int, default=1_000_000, help="keys of the memory measurement; 0 leaves it out")
+    parser.add_argument("--singles", type=int, default=2000, help="single uploads")
+    args = parser.parse_args(argv)
+    machine = about(args.seed)
+    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']}, commit {machine['commit']}\n")
+    results = [*_uploads_and_curve(args), *_points(args), *_memory(args)]
+    print_table(results)
+    write_json(args.json, results, args.seed)
+    return 0
+
+
+def _campaign(bits: int, **changes: object) -> Campaign:
+    grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
+    made = {"id": secrets.token_bytes(32), "title": "bench", "question": "bench", "grid": grid, "epsilon": 1.0}
+    return Campaign.from_dict({**made, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
+
+
+def _bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
+    rng = np.random.default_rng(seed)
+    for start in range(0, count, per_request):
+        yield envelopes(campaign, rng.integers(0, 1 << campaign.bits, min(per_request, count - start)))
+
+
+class _Connection:
+    """One kept-alive HTTPS connection, with as little client work as possible."""
+
+    def __init__(self, pair: Pair, role: int, token: str) -> None:
+        at = urlsplit(pair.url(role))
+        context = ssl.create_default_context(cafile=str(pair.folder / "ca.pem"))
+        self._http = http.client.HTTPSConnection(at.hostname or "", at.port, context=context, timeout=120)
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def get(self, path: str) -> bytes:
+        return self._call("GET", path, None, self._headers)
+
+    def post(self, path: str, body: bytes) -> bytes:
+        return self._call("POST", path, body, {**self._headers, "Content-Type": UPLOAD_TYPE})
+
+    def _call(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
+        self._http.request(method, path, body, headers)
+        response = self._http.getresponse()
+        data = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"{method} {path}: {response.status} {data[:300]!r}")
+        return data
+
+
+def _send(pair: Pair, role: int, campaign: Campaign, bodies: Sequence[bytes], connections: int) -> float:
+    """Seconds to upload these bodies to one server over some kept-alive connections."""
+    path = f"/v1/campaigns/{name(campaign)}/uploads"
+    token = pair.upload_tokens[campaign.id]
+
+    def run(mine: Sequence[bytes]) -> None:
+        connection = _Connection(pair, role, token)
+        for body in mine:
+            if connection.post(path, body) != b'{"failures":[]}':
+                raise RuntimeError("an upload failed")
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(run, [bodies[i::connections] for i in range(connections)]))
+    return time.perf_counter() - started
+
+
+def _fill(pair: Pair, campaign: Campaign, count: int, seed: int) -> list[float]:
+    """Upload to both servers, one after the other; the rate of each."""
+    pair.create(campaign)
+    seconds, step = [0.0, 0.0], 100_000
+    for start in range(0, count, step):
+        parts = list(_bodies(campaign, min(step, count - start), PER_REQUEST, seed + start))
+        for role in (0, 1):
+            seconds[role] += _send(pair, role, campaign, [p[role] for p in parts], 2)
+        if count > step:
+            print(f"  {start + len(parts) * PER_REQUEST} of {count} keys uploaded", flush=True)
+    return [count / s for s in seconds]
+
+
+def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
+    with tempfile.TemporaryDirectory() as folder:
+        pair = Pair(Path(folder))
+        pair.configure(1, curve_bits="0")
+        with pair:
+            campaign = _campaign(15)
+            rates = _fill(pair, campaign, args.keys, args.seed)
+            singles = _campaign(16)
+            pair.create(singles)
+            bodies = [a for a, _ in _bodies(singles, args.singles, 1, args.seed)]
+            single = args.singles / _send(pair, 0, singles, bodies, 8)
+            started = time.perf_counter()
+            pair.seal(campaign)
+            while (
+                pair.status(campaign)["phase"] == "writing keys" or pair.status(campaign, 1)["phase"] == "writing keys"
+            ):
+                time.sleep(0.02)
+            sealing = time.perf_counter() - started
+            while pair.status(campaign)["phase"] != "ready":
+                time.sleep(0.1)
+            curve = next(e["seconds"] for e in pair.events(0) if e["event"] == "curve-ready")
+            ratio, warm, health = _warm(pair, campaign)
+    n = f"{args.keys} keys"
+    return [
+        Result.at_least("bulk_upload_per_s", min(rates), 20_000, f"keys/s durably stored by one server, {n}, D = 15"),
+        Result.at_least("single_upload_per_s", single, 400, f"{args.singles} single uploads/s, 8 connections, durable"),
+        Result.at_most("seal_100k_s", sealing, 20, f"sealing {n} on both servers, key files written"),
+        Result.at_most("curve_100k_s", float(curve), 60, f"whole curve, {n}, D = 15, DCF, one server, all cores"),
+        Result("point_warm_ms", 1000 * warm, "median latency of one point after it"),
+        Result("health_ms", 1000 * health, "median latency of /healthz on the same connection"),
+        Result.at_most("point_warm_vs_health", ratio, 4, "one over the other"),
+    ]
+
+
+def _median(what: Callable[[], object], times: int) -> float:
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        what()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def _warm(pair: Pair, campaign: Campaign) -> tuple[float, float, float]:
+    """Latency of a point once both servers have their curves, against that of /healthz."""
+    pair.stop(1)
+    pair.drop(1, "curve_bits")
+    pair.start(1)
+    pair.wait_ready(campaign, 300)
+    connection = _Connection(pair, 0, pair.servers[0].analyst)
+    path = f"/v1/campaigns/{name(campaign)}/ecdf?at="
+    rng = np.random.default_rng(0)
+    connection.get(path + "1")
+    points, health = [], []
+    for _ in range(5):
+        points.append(_median(lambda: connection.get(path + str(rng.integers(0, 1 << 15))), 100))
+        health.append(_median(lambda: connection.get("/healthz"), 100))
+    return min(points) / min(health), min(points), min(health)
+
+
+def _points(args: argparse.Namespace) -> list[Result]:
+    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
+        campaign = _campaign(16)
+        _fill(pair, campaign, args.keys, args.seed)
+        pair.seal(campaign)
+        pair.wait_ready(campaign, 120)
+        connection = _Connection(pair, 0, pair.servers[0].analyst)
+        path = f"/v1/campaigns/{name(campaign)}/ecdf?at="
+        rng = np.random.default_rng(args.seed)
+        cold = _median(lambda: connection.get(path + str(rng.integers(0, 1 << 16))), 15)
+    what = f"one new point before the curve is ready, {args.keys} keys, D = 16, both servers"
+    return [Result.at_most("point_cold_ms", 1000 * cold, 150, what)]
+
+
+def _memory(args: argparse.Namespace) -> list[Result]:
+    if not args.many:
+        return [Result("resident_1m_mb", None, "memory of a server holding many sealed uploads")]
+    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
+        campaign = _campaign(16)
+        _fill(pair, campaign, args.many, args.seed)
+        started = time.perf_counter()
+        pair.seal(campaign)
+        pair.wait_ready(campaign, 900)
+        sealing = time.perf_counter() - started
+        for t in (5, 500, 50_000):
+            pair.ask(0, campaign, "ecdf", at=str(t))
+        process = pair.processes[0]
+        assert process is not None
+        mb, peak = (_status_mb(process.pid, field) for field in ("RssAnon", "VmHWM"))
+    return [
+        Result("seal_many_s", sealing, f"sealing {args.many} uploads on both servers, key files written"),
+        Result.at_most(
+            "resident_1m_mb", mb, 1000, f"MB of a server with {args.many} sealed uploads, D = 16, answering"
+        ),
+        Result("peak_1m_mb", peak, "its peak since it started, mapped file pages included"),
+    ]
+
+
+def _status_mb(pid: int, field: str) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    raise LookupError(field)
