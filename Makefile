@@ -1,14 +1,18 @@
-# make test   everything a commit must pass        make demo   see it work        make bench   measure it
+# make test   what every change must pass     make faults   crashes, restarts and bad peers, a few minutes
+# make demo   see it work                     make bench    measure it
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test lint demo bench clean
+.PHONY: test faults lint demo bench clean
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not faults"
+
+faults: .venv/ready
+	$(BIN)/python -m pytest -m faults
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -20,6 +24,7 @@ demo: .venv/ready
 
 bench: .venv/ready-bench
 	$(BIN)/python -m bench core --json bench-results/core.json
+	$(BIN)/python -m bench system --json bench-results/system.json
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -23,6 +23,8 @@ from servers.seal import Listed, encode_set
 from tests.servers.conftest import new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
 
+pytestmark = pytest.mark.faults
+
 SEAL_POINTS = [
     (0, "seal-frozen-here"),
     (0, "seal-frozen-both"),

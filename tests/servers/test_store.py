@@ -1,0 +1,74 @@
+"""The store on its own: a full disk, budgets, rates, and noise at very small rates."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from scipy import stats
+
+from campaign.errors import StorageFull, TooManyRequests
+from servers.noise import FineLaplace, Prf
+from servers.rate import Rate
+from servers.store import NewUploads, Store
+from tests.servers.conftest import new_campaign
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'db'}")
+    campaign = new_campaign()
+    store.add_campaign(campaign, "0" * 64, [])
+
+    def limit_pages(connection: sa.PoolProxiedConnection, *_: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA max_page_count = 30")
+        cursor.close()
+
+    sa.event.listen(store._engine, "checkout", limit_pages)
+    rows = [(i.to_bytes(16, "big"), bytes(2000)) for i in range(200)]
+    with pytest.raises(StorageFull, match="full; nothing was stored"):
+        store.add_uploads([NewUploads(campaign.id, rows)])
+    assert store.entry(campaign.id).stored == 0
+    assert store.ids(campaign.id) == b""
+    assert store.add_uploads([NewUploads(campaign.id, rows[:5])]) == [[]]
+    assert store.entry(campaign.id).stored == 5
+    store.close()
+
+
+def test_an_expense_is_recorded_once_and_never_beyond_the_limit(tmp_path: Path) -> None:
+    store = Store(f"sqlite:///{tmp_path / 'db'}")
+    campaign = new_campaign().id
+    assert store.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
+    assert store.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
+    assert store.spend(campaign, "groups a", 0.6, 1.5, NOW) is None
+    assert store.spend(campaign, "groups b", 0.5, 1.5, NOW) == 1.5
+    assert store.spent(campaign) == {"curve": 1.0, "groups b": 0.5}
+    store.close()
+
+
+def test_the_rate_lets_bursts_through_and_recovers() -> None:
+    now = 0.0
+    rate = Rate(100, lambda: now)
+    rate.take(80)
+    with pytest.raises(TooManyRequests) as caught:
+        rate.take(50)
+    assert caught.value.retry_after == 1
+    now = 0.5
+    rate.take(50)
+    now = 10.0
+    rate.take(1000)  # larger than a second's worth, from a full bucket
+    with pytest.raises(TooManyRequests):
+        rate.take(1)
+
+
+def test_fine_laplace_noise_has_the_right_distribution() -> None:
+    """Kolmogorov-Smirnov of 50 000 draws at a rate of 1/4000 against the exact distribution; false alarm 1e-6."""
+    rate = 1 / 4000
+    draws = FineLaplace(Prf(bytes(32), 0, bytes(32), b"test"), rate).at(3, np.arange(50_000))
+    # so fine a lattice is continuous for this test: its steps are below 1e-3 of the statistic
+    assert stats.kstest(draws, stats.laplace(scale=1 / rate).cdf).pvalue > 1e-6
+    digits = np.bincount(np.abs(draws) % 1024, minlength=1024)
+    assert digits.min() > 0

@@ -1,0 +1,32 @@
+"""What docs/ says follows from the code where it can."""
+
+import re
+from pathlib import Path
+
+from bench.docs import END, START, problem_table
+from servers import routes
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def test_the_table_of_problems_is_current() -> None:
+    text = (DOCS / "protocol.md").read_text()
+    assert text.split(START)[1].split(END)[0].strip() == problem_table()
+
+
+def test_every_public_route_is_described() -> None:
+    text = (DOCS / "protocol.md").read_text()
+    for route in routes.router.routes:
+        path = str(getattr(route, "path", "")).replace("{cid}", "{id}")
+        assert path in text, path
+
+
+def test_settings_named_in_operations_exist() -> None:
+    from servers.settings import Limits, Settings
+
+    text = (DOCS / "operations.md").read_text()
+    for name in re.findall(r"^\| `limits\.(.+?) \|", text, re.MULTILINE):
+        for part in re.findall(r"\w+", name):
+            assert part in Limits.model_fields, part
+    for name in ("role", "listen", "data", "database", "workers", "curve_bits"):
+        assert name in Settings.model_fields
