@@ -6,8 +6,9 @@ import json
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
+from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from campaign.errors import (
@@ -94,7 +95,28 @@ async def _read(request: Request, limit: int) -> bytes:
     return b"".join(parts)
 
 
+# Only for the documentation: what is accepted is decided by servers/access.py.
+_BEARER = Depends(HTTPBearer(auto_error=False, description="operator, analyst, upload or invitation token"))
+
 router, peer_router = APIRouter(), APIRouter()
+
+
+def _takes(media_type: str, schema: dict[str, Any], example: object = None) -> dict[str, Any]:
+    """A request body for the documentation; routes read it themselves, strictly."""
+    content = {"schema": schema} | ({} if example is None else {"example": example})
+    return {"requestBody": {"required": True, "content": {media_type: content}}}
+
+
+_CAMPAIGN_EXAMPLE = {
+    "campaign": {
+        "id": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",
+        "title": "Waiting time",
+        "question": "How many days did your patient wait?",
+        "epsilon": 1.0,
+        "grid": {"kind": "linear", "values": "integer", "from": 0, "to": 730, "step": 1},
+    },
+    "upload_token": "0" * 64,
+}
 
 
 def node_of(request: Request) -> Node:
@@ -134,7 +156,7 @@ async def show(cid: CampaignId, request: Request) -> JSONResponse:
 # Operators
 
 
-@router.get("/metrics", tags=["operation"])
+@router.get("/metrics", tags=["operation"], dependencies=[_BEARER])
 async def prometheus(request: Request) -> Response:
     """Prometheus metrics, for the operator."""
     node = node_of(request)
@@ -142,7 +164,7 @@ async def prometheus(request: Request) -> Response:
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/campaigns", tags=["campaign"])
+@router.get("/v1/campaigns", tags=["campaign"], dependencies=[_BEARER])
 async def list_all(request: Request) -> JSONResponse:
     """All campaigns of this server."""
     node = node_of(request)
@@ -150,7 +172,13 @@ async def list_all(request: Request) -> JSONResponse:
     return JSONResponse([_brief(entry) for entry in node.store.entries()])
 
 
-@router.post("/v1/campaigns", tags=["campaign"], status_code=201)
+@router.post(
+    "/v1/campaigns",
+    tags=["campaign"],
+    status_code=201,
+    dependencies=[_BEARER],
+    openapi_extra=_takes("application/json", NewCampaign.model_json_schema(), _CAMPAIGN_EXAMPLE),
+)
 async def create(request: Request) -> JSONResponse:
     """Create a campaign here; do the same at the other server. Repeating it changes nothing."""
     node = node_of(request)
@@ -166,7 +194,7 @@ async def create(request: Request) -> JSONResponse:
     return JSONResponse(created.model_dump(mode="json"), 201 if made else 200)
 
 
-@router.get("/v1/campaigns/{cid}/status", tags=["campaign"])
+@router.get("/v1/campaigns/{cid}/status", tags=["campaign"], dependencies=[_BEARER])
 async def status(cid: CampaignId, request: Request) -> JSONResponse:
     """Where a campaign stands on both servers."""
     node = node_of(request)
@@ -177,7 +205,7 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
     return JSONResponse({**_status(node, entry), "peer": await _peer_status(node, entry)})
 
 
-@router.post("/v1/campaigns/{cid}/seal", tags=["campaign"])
+@router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[_BEARER])
 async def seal_campaign(cid: CampaignId, request: Request) -> JSONResponse:
     """Fix the set of uploads that reached both servers, for good. Can be repeated."""
     node = node_of(request)
@@ -190,7 +218,7 @@ async def seal_campaign(cid: CampaignId, request: Request) -> JSONResponse:
     return JSONResponse({**found, "orphans": {"here": sealed.orphans or 0, "there": there}})
 
 
-@router.delete("/v1/campaigns/{cid}", tags=["campaign"])
+@router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[_BEARER])
 async def delete(cid: CampaignId, request: Request) -> JSONResponse:
     """Erase keys, node.settings.tokens and noise seed on this server; the id is never used again."""
     node = node_of(request)
@@ -202,7 +230,13 @@ async def delete(cid: CampaignId, request: Request) -> JSONResponse:
 # Parties
 
 
-@router.post("/v1/campaigns/{cid}/uploads", tags=["upload"], response_model=UploadResult)
+@router.post(
+    "/v1/campaigns/{cid}/uploads",
+    tags=["upload"],
+    response_model=UploadResult,
+    dependencies=[_BEARER],
+    openapi_extra=_takes(UPLOAD_TYPE, {"type": "string", "format": "binary"}),
+)
 async def upload(cid: CampaignId, request: Request) -> JSONResponse:
     """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
     node = node_of(request)
@@ -245,7 +279,7 @@ async def question(cid: str, request: Request, stratum: str | None) -> tuple[Ent
     return entry, answer.Question(entry.campaign, name, entry.sealed_count or 0, count_at, work.errors)
 
 
-@router.get("/v1/campaigns/{cid}/ecdf", tags=["answers"], response_model=EcdfAnswer)
+@router.get("/v1/campaigns/{cid}/ecdf", tags=["answers"], response_model=EcdfAnswer, dependencies=[_BEARER])
 async def ecdf(
     cid: CampaignId,
     request: Request,
@@ -258,7 +292,7 @@ async def ecdf(
     return _json(await answer.ecdf(asked, _list(at, node.settings.limits.points_per_query)))
 
 
-@router.get("/v1/campaigns/{cid}/curve", tags=["answers"], response_model=EcdfAnswer)
+@router.get("/v1/campaigns/{cid}/curve", tags=["answers"], response_model=EcdfAnswer, dependencies=[_BEARER])
 async def curve(cid: CampaignId, request: Request, stratum: Stratum = None) -> Response:
     """The whole curve, as JSON, CSV (Accept: text/csv) or numpy (Accept: application/x-npy)."""
     node = node_of(request)
@@ -269,7 +303,7 @@ async def curve(cid: CampaignId, request: Request, stratum: Stratum = None) -> R
     return await asyncio.to_thread(_curve, asked, counts, accept)
 
 
-@router.get("/v1/campaigns/{cid}/quantiles", tags=["answers"], response_model=QuantileAnswer)
+@router.get("/v1/campaigns/{cid}/quantiles", tags=["answers"], response_model=QuantileAnswer, dependencies=[_BEARER])
 async def quantiles(
     cid: CampaignId,
     request: Request,
@@ -284,7 +318,7 @@ async def quantiles(
     return _json(await asyncio.to_thread(answer.quantiles, asked, counts, _levels(q)))
 
 
-@router.get("/v1/campaigns/{cid}/histogram", tags=["answers"], response_model=HistogramAnswer)
+@router.get("/v1/campaigns/{cid}/histogram", tags=["answers"], response_model=HistogramAnswer, dependencies=[_BEARER])
 async def histogram(
     cid: CampaignId,
     request: Request,
@@ -297,7 +331,7 @@ async def histogram(
     return _json(await answer.histogram(asked, _list(edges, node.settings.limits.points_per_query)))
 
 
-@router.get("/v1/campaigns/{cid}/budget", tags=["answers"], response_model=BudgetAnswer)
+@router.get("/v1/campaigns/{cid}/budget", tags=["answers"], response_model=BudgetAnswer, dependencies=[_BEARER])
 async def budget(cid: CampaignId, request: Request) -> JSONResponse:
     """What the campaign may spend, and has spent, by this server's ledger."""
     node = node_of(request)
@@ -309,7 +343,15 @@ async def budget(cid: CampaignId, request: Request) -> JSONResponse:
     return _json(BudgetAnswer(digest=campaign.digest, remaining=remaining, **about))
 
 
-@router.post("/v1/campaigns/{cid}/groups", tags=["answers"], response_model=GroupsAnswer)
+@router.post(
+    "/v1/campaigns/{cid}/groups",
+    tags=["answers"],
+    response_model=GroupsAnswer,
+    dependencies=[_BEARER],
+    openapi_extra=_takes(
+        "application/json", GroupsQuery.model_json_schema(), {"upper_ends": [0.1, 0.3, 1.0], "epsilon": 0.5}
+    ),
+)
 async def groups(cid: CampaignId, request: Request) -> JSONResponse:
     """Observed and expected counts of score groups with noise of their own, paid from the reserve."""
     node = node_of(request)

@@ -176,3 +176,11 @@ def test_metrics_and_openapi(pair: Pair, sealed: Sealed) -> None:
         assert metric in text
     assert "/v1/campaigns/{cid}/ecdf" in api["paths"]
     assert not any("peer" in path for path in api["paths"])
+    for method, path, _ in ROUTES:
+        if "/peer/" in path:
+            continue
+        described = api["paths"][path.split("?")[0].replace("{id}", "{cid}")][method.lower()]
+        assert described["summary"], path
+        assert described["security"], path
+        if method == "POST" and not path.endswith("seal"):
+            assert described["requestBody"]["content"], path
