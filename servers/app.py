@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from campaign.errors import InvalidQuery, Problem, Refused
-from servers import log, metrics, routes
+from servers import answer_routes, log, metrics, peer_routes
+from servers import routes as public_routes
 from servers.node import Node
 from servers.settings import Settings
 
@@ -39,8 +40,8 @@ def build_app(settings: Settings) -> FastAPI:
     app = FastAPI(title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, redoc_url=None)
     app.router.redirect_slashes = False
     app.state.node = node
-    app.include_router(routes.router)
-    app.include_router(routes.peer_router)
+    for routes in (public_routes, answer_routes, peer_routes):
+        app.include_router(routes.router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)

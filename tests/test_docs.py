@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from bench.docs import END, START, problem_table
-from servers import routes
+from servers import answer_routes, routes
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -16,7 +16,7 @@ def test_the_table_of_problems_is_current() -> None:
 
 def test_every_public_route_is_described() -> None:
     text = (DOCS / "protocol.md").read_text()
-    for route in routes.router.routes:
+    for route in [*routes.router.routes, *answer_routes.router.routes]:
         path = str(getattr(route, "path", "")).replace("{cid}", "{id}")
         assert path in text, path
 

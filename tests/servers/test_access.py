@@ -9,6 +9,7 @@ import pytest
 from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE
+from servers import answer_routes, peer_routes, routes
 from tests.servers.conftest import new_campaign
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
@@ -72,11 +73,9 @@ def test_wrong_tokens(pair: Pair, sealed: Sealed, method: str, path: str, allowe
 
 
 def test_the_list_of_routes_is_complete(pair: Pair) -> None:
-    from servers import routes
-
     listed = {(method, path.split("?")[0].replace("{id}", "{cid}")) for method, path, _ in ROUTES}
-    for router in (routes.router, routes.peer_router):
-        for route in router.routes:
+    for module in (routes, answer_routes, peer_routes):
+        for route in module.router.routes:
             path = str(getattr(route, "path", ""))
             for method in getattr(route, "methods", set()):
                 assert path in PUBLIC or (method, path) in listed, (method, path)

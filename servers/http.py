@@ -1,0 +1,76 @@
+"""What all routes share: finding the node, reading bodies strictly, answering in JSON, documenting themselves."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request
+from fastapi.responses import JSONResponse
+from fastapi.security import HTTPBearer
+
+from campaign.errors import (
+    BodyTooLarge,
+    BodyTooSlow,
+    TooManyRequests,
+    UnknownCampaign,
+)
+from campaign.spec import ID_BYTES, from_base64url
+from servers.node import Node
+
+MAX_JSON_BYTES = 32 << 20
+
+CampaignId = Annotated[str, Path(description="the campaign's id, unpadded base64url", examples=["AAEC" * 10 + "AwQ"])]
+Stratum = Annotated[str | None, Query(description="the name of a stratum; the first one if left out")]
+
+
+def campaign_id(text: str) -> bytes:
+    try:
+        return from_base64url(text, ID_BYTES, "a campaign's id")
+    except ValueError:
+        raise UnknownCampaign("a campaign's id is 32 bytes in unpadded base64url") from None
+
+
+def node_of(request: Request) -> Node:
+    node: Node = request.app.state.node
+    return node
+
+
+async def body(request: Request, limit: int) -> bytes:
+    """The request's body: refused when it is longer than it may be, late, or more than the server holds at once."""
+    node, length = node_of(request), request.headers.get("content-length", "")
+    expected = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else limit
+    if expected > limit:
+        raise BodyTooLarge(f"a body has at most {limit} bytes here")
+    if node.bytes_in_flight and node.bytes_in_flight + expected > node.settings.limits.bytes_in_flight:
+        raise TooManyRequests("the server is reading as much as it can hold", retry_after=1)
+    node.bytes_in_flight += expected
+    try:
+        async with asyncio.timeout(node.settings.limits.body_s):
+            return await _read(request, limit)
+    except TimeoutError:
+        raise BodyTooSlow(f"a body has {node.settings.limits.body_s:g} s to arrive") from None
+    finally:
+        node.bytes_in_flight -= expected
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    parts, total = [], 0
+    async for part in request.stream():
+        total += len(part)
+        if total > limit:
+            raise BodyTooLarge(f"a body has at most {limit} bytes here")
+        parts.append(part)
+    return b"".join(parts)
+
+
+# Only for the documentation: what is accepted is decided by servers/access.py.
+BEARER = Depends(HTTPBearer(auto_error=False, description="operator, analyst, upload or invitation token"))
+
+
+def takes(media_type: str, schema: dict[str, Any], example: object = None) -> dict[str, Any]:
+    """A request body for the documentation; routes read it themselves, strictly."""
+    content = {"schema": schema} | ({} if example is None else {"example": example})
+    return {"requestBody": {"required": True, "content": {media_type: content}}}
+
+
+def as_json(message: Any) -> JSONResponse:
+    return JSONResponse(message.model_dump(mode="json"))

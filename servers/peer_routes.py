@@ -1,0 +1,99 @@
+"""Routes for the other server: shares with noise on them, and the steps of sealing."""
+
+import numpy as np
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from campaign.errors import (
+    InvalidQuery,
+)
+from campaign.spec import check_digest
+from campaign.wire import (
+    SHARES_TYPE,
+    PeerGroupsQuery,
+    ShareQuery,
+    Shares,
+    encode_shares,
+    read,
+)
+from fss import field
+from servers import access, answer, seal
+from servers.access import PEER
+from servers.answer_routes import noised_groups
+from servers.http import MAX_JSON_BYTES, as_json, body, campaign_id, node_of
+from servers.node import Node
+from servers.routes import status_of
+from servers.store import OPEN, Entry
+
+router = APIRouter()
+
+
+@router.get("/v1/peer/campaigns/{cid}", include_in_schema=False)
+async def peer_show(cid: str, request: Request) -> JSONResponse:
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    return JSONResponse(status_of(node, node.store.entry(campaign_id(cid))))
+
+
+@router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)
+async def peer_shares(cid: str, request: Request) -> Response:
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    entry, work = node.sealed(campaign_id(cid))
+    query = read(ShareQuery, await body(request, MAX_JSON_BYTES))
+    check_digest(entry.campaign.digest, query.digest)
+    positions = None if query.positions == "all" else np.array(query.positions, np.int64)
+    if positions is not None and (not positions.size or positions.max() >= 1 << entry.campaign.bits):
+        raise InvalidQuery(f"positions must be 0 to {(1 << entry.campaign.bits) - 1}")
+    if positions is not None and positions.size > node.settings.limits.points_per_query + 1:
+        raise InvalidQuery(f"at most {node.settings.limits.points_per_query + 1} positions in one question")
+    return _shares(node, entry, await node.noised_shares(entry, work, positions))
+
+
+@router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
+async def peer_groups(cid: str, request: Request) -> Response:
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    entry, work = node.sealed(campaign_id(cid))
+    query = read(PeerGroupsQuery, await body(request, MAX_JSON_BYTES))
+    check_digest(entry.campaign.digest, query.digest)
+    return _shares(node, entry, await noised_groups(node, entry, work, answer.groups(entry.campaign, query)))
+
+
+@router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)
+async def peer_freeze(cid: str, request: Request) -> Response:
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    campaign = node.store.entry(campaign_id(cid)).campaign
+    listed = await node.writer.run(lambda: seal.list_ids(node.store, campaign))
+    node.crash("peer-frozen")
+    return Response(listed.encode(), media_type="application/octet-stream")
+
+
+@router.post("/v1/peer/campaigns/{cid}/thaw", include_in_schema=False)
+async def peer_thaw(cid: str, request: Request) -> JSONResponse:
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    campaign = node.store.entry(campaign_id(cid)).campaign
+    given = seal.Listed.decode(await body(request, MAX_JSON_BYTES))
+    check_digest(campaign.digest, given.digest)
+    await node.writer.run(lambda: node.store.thaw(campaign.id, given.freeze))
+    return JSONResponse({"state": OPEN})
+
+
+@router.post("/v1/peer/campaigns/{cid}/agree", include_in_schema=False)
+async def peer_agree(cid: str, request: Request) -> Response:
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    campaign = node.store.entry(campaign_id(cid)).campaign
+    given = seal.Listed.decode(await body(request, 64 + 16 * campaign.max_uploads))
+    check_digest(campaign.digest, given.digest)
+    sealed = await node.writer.run(lambda: seal.accept(node.store, campaign, given.freeze, given.ids))
+    node.crash("peer-sealed")
+    node.begin(campaign.id)
+    return as_json(seal.as_reply(sealed))
+
+
+def _shares(node: Node, entry: Entry, elements: field.Words) -> Response:
+    shares = Shares(node.role, entry.sealed_set or b"", entry.sealed_count or 0, elements)
+    return Response(encode_shares(entry.campaign, shares), media_type=SHARES_TYPE)
