@@ -8,9 +8,9 @@ Problem
 |   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, BodyTooSlow,
 |       UnsupportedMediaType
 +-- Refused                 the caller or the moment is wrong
-|   +-- NotAuthenticated, NotAuthorised, InvitationSpent, UnknownCampaign, CampaignDeleted, CampaignExists,
-|       DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed, TooFewUploads,
-|       UploadConflict, BudgetExceeded
+|   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
+|       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
+|       TooFewUploads, UploadConflict, BudgetExceeded
 +-- TryAgain                nothing was lost; the same request may succeed later
     +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, Unavailable
 """
@@ -82,6 +82,10 @@ class NotAuthorised(Refused):
 
 class InvitationSpent(Refused):
     code, status, title = "invitation-spent", 403, "The invitation has been used for other uploads"
+
+
+class NoSuchRoute(Refused):
+    code, status, title = "no-such-route", 404, "There is nothing at this address"
 
 
 class UnknownCampaign(Refused):

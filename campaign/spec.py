@@ -171,14 +171,18 @@ class Campaign(BaseModel):
         """Where the count of a stratum at a grid index is read; index -1 is the end of what comes before it."""
         return (stratum << self.grid.bits) + index
 
-    def place(self, values: Sequence[object] | Floats, strata: Sequence[str] | None = None) -> Placed:
+    def place(
+        self, values: Sequence[object] | Floats, strata: Sequence[str] | None = None, *, first_row: int = 1
+    ) -> Placed:
         """A party's values, and their strata where there is more than one, as positions."""
-        placed = self.grid.place(values)
+        placed = self.grid.place(values, first_row)
         return Placed(
-            placed.index + (self._strata_of(strata, placed.index.size) << self.grid.bits), placed.below, placed.above
+            placed.index + (self._strata_of(strata, placed.index.size, first_row) << self.grid.bits),
+            placed.below,
+            placed.above,
         )
 
-    def _strata_of(self, names: Sequence[str] | None, count: int) -> NDArray[np.int64]:
+    def _strata_of(self, names: Sequence[str] | None, count: int, first_row: int) -> NDArray[np.int64]:
         if names is None:
             if len(self.strata) > 1:
                 raise InvalidValue(f"every value needs its stratum, one of {', '.join(map(repr, self.strata))}")
@@ -186,7 +190,7 @@ class Campaign(BaseModel):
         if len(names) != count:
             raise InvalidValue(f"{count} values but {len(names)} strata")
         number = {name: i for i, name in enumerate(self.strata)}
-        for row, name in enumerate(names, 1):
+        for row, name in enumerate(names, first_row):
             if name not in number:
                 raise InvalidValue(f"row {row}: stratum {name!r} is not one of {', '.join(map(repr, self.strata))}")
         return np.array([number[name] for name in names], np.int64)

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from campaign.errors import InvalidQuery, Problem, Refused
+from campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from servers import answer_routes, log, metrics, peer_routes
 from servers import routes as public_routes
 from servers.node import Node
@@ -20,10 +20,6 @@ DESCRIPTION = """One of two servers that answer questions about the distribution
 
 Errors are RFC 9457 problem documents with stable types; docs/protocol.md lists them.
 """
-
-
-class NoSuchRoute(Refused):
-    code, status, title = "no-such-route", 404, "There is nothing at this address"
 
 
 def build_app(settings: Settings) -> FastAPI:

@@ -10,6 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from campaign.errors import (
     CampaignClosed,
     InvalidCampaign,
+    InvalidUpload,
     NotYetOpen,
     Problem,
     Unavailable,
@@ -28,6 +29,7 @@ from campaign.wire import (
 from servers import access, metrics, seal
 from servers.access import OPERATOR
 from servers.http import BEARER, MAX_JSON_BYTES, CampaignId, body, campaign_id, node_of, takes
+from servers.keyset import split_ids
 from servers.node import Node
 from servers.store import SEALED, Entry, NewUploads
 
@@ -182,6 +184,25 @@ async def upload(cid: CampaignId, request: Request) -> JSONResponse:
             media_type="application/problem+json",
         )
     return JSONResponse(UploadResult(failures=listed).model_dump())
+
+
+@router.post(
+    "/v1/campaigns/{cid}/uploads/withdraw",
+    tags=["upload"],
+    dependencies=[BEARER],
+    openapi_extra=takes("application/octet-stream", {"type": "string", "format": "binary"}),
+)
+async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
+    """Erase uploads, named by their 16-byte ids, while the campaign is open. Ids that are not stored are ignored."""
+    node = node_of(request)
+    entry = node.admission(campaign_id(cid))
+    invitation = access.require_uploader(request, node.settings.tokens, entry, node.store)
+    data = await body(request, node.settings.limits.body_bytes)
+    if len(data) % 16:
+        raise InvalidUpload("uploads are withdrawn by their ids, 16 bytes each")
+    ids = split_ids(data)
+    erased = await node.writer.run(lambda: node.store.withdraw(entry.campaign.id, ids, invitation))
+    return JSONResponse({"withdrawn": erased})
 
 
 def _rows(data: bytes, campaign: Campaign, role: int) -> list[tuple[bytes, bytes]]:

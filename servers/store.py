@@ -272,6 +272,22 @@ class Store:
                 return InvitationSpent(f"an invitation is good for {campaign.max_instances} uploads; {used} are stored")
         return None
 
+    def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> int:
+        """Erase uploads at their party's wish, while the campaign is open; returns how many there were."""
+        mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.invitation == invitation)
+        erased = 0
+        with self._transaction() as db:
+            if _entry(db, campaign_id).state != OPEN:
+                raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
+            for start in range(0, len(ids), _BATCH):
+                some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
+                erased += db.execute(UPLOADS.delete().where(mine, some)).rowcount
+            stored = CAMPAIGNS.c.stored - erased
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=stored))
+        if erased:
+            self.forget()
+        return erased
+
     def ids(self, campaign_id: bytes) -> bytes:
         """The ids of all uploads, sorted, one after the other."""
         with self._engine.connect() as db:

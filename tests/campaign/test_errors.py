@@ -18,7 +18,7 @@ def test_codes_are_unique_and_stable() -> None:
             "campaign-exists",
         ],
         *["campaign-full", "campaign-sealed", "digest-mismatch", "internal", "invalid-campaign", "invalid-input"],
-        *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "not-authenticated"],
+        *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "no-such-route", "not-authenticated"],
         *["not-authorised", "not-sealed", "not-yet-open", "peer-mismatch", "peer-unavailable", "refused"],
         *["storage-full", "too-few-uploads", "too-many-requests", "try-again", "unavailable", "unknown-campaign"],
         *["unsupported-media-type", "upload-conflict"],

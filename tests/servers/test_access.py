@@ -22,6 +22,7 @@ ROUTES = [
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
     ("DELETE", "/v1/campaigns/{id}", {"operator"}),
     ("POST", "/v1/campaigns/{id}/uploads", {"upload"}),
+    ("POST", "/v1/campaigns/{id}/uploads/withdraw", {"upload"}),
     ("GET", "/v1/campaigns/{id}/ecdf?at=0.5", {"analyst"}),
     ("GET", "/v1/campaigns/{id}/curve", {"analyst"}),
     ("GET", "/v1/campaigns/{id}/quantiles?q=0.5", {"analyst"}),

@@ -1,0 +1,117 @@
+"""fss-dealer: give a number to a campaign without showing it to anybody."""
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+from pathlib import Path
+
+from tqdm import tqdm
+
+from campaign.errors import InvalidInput, InvalidValue, Problem, TryAgain
+from campaign.spec import Campaign, Placed, to_base64url
+from campaign.wire import upload_bytes
+from dealer import records
+from dealer.upload import BATCH, Sites, upload
+
+# Exit codes that scripts can use (sysexits.h).
+OK, USAGE, BAD_DATA, TRY_LATER, REFUSED = 0, 64, 65, 75, 77
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = _parser().parse_args(argv)
+    try:
+        return _upload(args)
+    except Problem as problem:
+        print(f"fss-dealer: {problem.detail} [{problem.code}]", file=sys.stderr)
+        if isinstance(problem, TryAgain):
+            print("fss-dealer: try again later; with the same --receipt nothing is sent twice", file=sys.stderr)
+            return TRY_LATER
+        return BAD_DATA if isinstance(problem, InvalidInput) else REFUSED
+    except OSError as error:
+        print(f"fss-dealer: {error.filename}: {error.strerror}", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("\nfss-dealer: interrupted; run it again with the same --receipt to go on", file=sys.stderr)
+        return TRY_LATER
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fss-dealer", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    send = commands.add_parser("upload", help="turn values into keys and send them to both servers")
+    send.add_argument(
+        "--campaign", nargs=2, required=True, metavar="URL", help="its address at server 0 and at server 1"
+    )
+    source = send.add_mutually_exclusive_group(required=True)
+    source.add_argument("--value", help="one value")
+    source.add_argument("--csv", metavar="FILE", help="a CSV file with a header, or - for standard input")
+    send.add_argument("--column", help="the column of the values; without it, one value a line and no header")
+    send.add_argument("--stratum", help="the category of the one value")
+    send.add_argument("--stratum-column", help="the column of the categories")
+    send.add_argument("--token-file", type=Path, help="default: the environment variable FSS_TOKEN")
+    send.add_argument("--ca", type=Path, help="the servers' certificate authority, if the system does not know it")
+    send.add_argument("--receipt", type=Path, help="default: fss-receipt-CAMPAIGN.json for a file, none for one value")
+    send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
+    send.add_argument("--yes", action="store_true", help="consent without being asked")
+    return parser
+
+
+def _upload(args: argparse.Namespace) -> int:
+    token = args.token_file.read_text().strip() if args.token_file else os.environ.get("FSS_TOKEN", "")
+    if not token and not args.dry_run:
+        raise InvalidValue("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
+    sites = Sites(args.campaign, token or "none", args.ca)
+    campaign = sites.fetch()
+    placed = _records(args).place(campaign)
+    _describe(campaign, placed)
+    if args.dry_run:
+        print("\nnothing was sent (--dry-run)")
+        return OK
+    if not args.yes and not _consent(args.csv == "-"):
+        print("nothing was sent")
+        return OK
+    receipt = args.receipt
+    if receipt is None and args.csv is not None:
+        receipt = Path(f"fss-receipt-{to_base64url(campaign.id)[:12]}.json")
+    with tqdm(total=placed.positions.size, unit=" values", disable=placed.positions.size < BATCH) as bar:
+        outcome = upload(placed, campaign, sites, receipt=receipt, progress=bar.update)
+    print(f"both servers have stored {outcome.sent} values", end="")
+    print(f"; {outcome.already_done} were there from before" if outcome.already_done else "")
+    if receipt is not None:
+        print(f"receipt: {receipt} (ids only: no value, no key)")
+    return OK
+
+
+def _records(args: argparse.Namespace) -> records.Records:
+    if args.value is not None:
+        return records.from_value(args.value, args.stratum)
+    with contextlib.ExitStack() as stack:
+        if args.csv == "-":
+            file: io.TextIOBase = io.StringIO(sys.stdin.read())
+        else:
+            file = stack.enter_context(Path(args.csv).open(newline="", encoding="utf-8-sig"))
+        return records.from_csv(file, args.column, args.stratum_column)  # type: ignore[arg-type]
+
+
+def _describe(campaign: Campaign, placed: Placed) -> None:
+    grid, n = campaign.grid, placed.positions.size
+    print(f"{campaign.title}\n  question  {campaign.question}")
+    print(f"  privacy   epsilon {campaign.total_epsilon:g} in all, {campaign.mechanism}, noise from both servers")
+    print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
+    print(f", strata {', '.join(campaign.strata)}" if len(campaign.strata) > 1 else "")
+    print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
+    print(f"  to send   {upload_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
+    if n > campaign.max_instances:
+        print(f"  note      one party is protected for {campaign.max_instances} values; these count as several parties")
+
+
+def _consent(stdin_is_data: bool) -> bool:
+    if stdin_is_data:
+        raise InvalidValue("standard input holds the values, so nobody can be asked: consent with --yes")
+    return input("\ntake part? [y/N] ").strip().lower() in ("y", "yes")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""The receipt of an upload: which random ids were sent, and which are done. No value and no key is in it.
+
+With it an interrupted upload goes on: what is done stays, what is not known to be done is withdrawn at both servers
+(whatever they have of it) and sent again under new ids. So every value counts exactly once.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from campaign.errors import InvalidValue
+
+VERSION = 1
+
+
+@dataclass
+class Receipt:
+    path: Path
+    digest: str
+    count: int
+    batch: int
+    done: dict[int, str] = field(default_factory=dict)  # batch number -> ids, hexadecimal
+    sending: dict[int, str] = field(default_factory=dict)
+
+    def save(self) -> None:
+        """Durably, and complete or not at all."""
+        body = {"version": VERSION, "campaign": self.digest, "values": self.count, "batch": self.batch}
+        body |= {"done": self.done, "sending": self.sending}
+        partial = self.path.with_suffix(self.path.suffix + ".partial")
+        with partial.open("w") as file:
+            json.dump(body, file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o600)
+        partial.replace(self.path)
+
+    def begin(self, number: int, ids: bytes) -> None:
+        self.sending[number] = ids.hex()
+        self.save()
+
+    def finish(self, number: int) -> None:
+        self.done[number] = self.sending.pop(number)
+        self.save()
+
+    @property
+    def complete(self) -> bool:
+        return len(self.done) * self.batch >= self.count
+
+
+def open_receipt(path: Path, digest: str, count: int, batch: int) -> Receipt:
+    """A new receipt, or the one of the interrupted upload of the same values."""
+    if not path.exists():
+        return Receipt(path, digest, count, batch)
+    try:
+        body = json.loads(path.read_text())
+        done = {int(n): str(ids) for n, ids in body["done"].items()}
+        sending = {int(n): str(ids) for n, ids in body["sending"].items()}
+        same = body["version"] == VERSION and body["campaign"] == digest and body["values"] == count
+        size = int(body["batch"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidValue(f"{path} is not a receipt; move it away") from None
+    if not same:
+        raise InvalidValue(f"{path} is the receipt of another upload; name another with --receipt")
+    return Receipt(path, digest, count, size, done, sending)

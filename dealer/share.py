@@ -1,0 +1,63 @@
+"""Values to positions to key pairs. Nothing here talks to anybody."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.grid import Floats
+from campaign.spec import Campaign, Placed
+from campaign.wire import UPLOAD_ID_BYTES, Uploads, encode_uploads
+from fss import KeyBatch, dcf, dpf
+
+Rand = Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One party's values as uploads for both servers. Does not print secrets."""
+
+    campaign: Campaign
+    placed: Placed
+    ids: NDArray[np.uint8]
+    keys: tuple[KeyBatch, KeyBatch]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"<Shared {len(self)} values, {self.key_bytes} bytes to each server>"
+
+    @property
+    def key_bytes(self) -> int:
+        return self.campaign.key_type(0).key_bytes
+
+    def envelope(self, server: int, part: slice = slice(None)) -> bytes:
+        """What one server gets of some of the values."""
+        return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part]))
+
+
+def place(values: Sequence[object] | Floats, campaign: Campaign, strata: Sequence[str] | None = None) -> Placed:
+    """Values as positions; an error names the first row that does not fit."""
+    return campaign.place(values, strata)
+
+
+def share(
+    values: Sequence[object] | Floats,
+    campaign: Campaign,
+    strata: Sequence[str] | None = None,
+    *,
+    rand: Rand = os.urandom,
+) -> Shared:
+    """Keys and random ids for these values. `rand` must be uniform and secret; it is asked for 48 bytes a value."""
+    return share_positions(place(values, campaign, strata), campaign, rand)
+
+
+def share_positions(placed: Placed, campaign: Campaign, rand: Rand = os.urandom) -> Shared:
+    n = placed.positions.size
+    scheme = dcf if campaign.scheme == "dcf" else dpf
+    keys = scheme.gen(placed.positions, bits=campaign.bits, binder=campaign.id, rand=rand(n * scheme.RAND_BYTES))
+    ids = np.frombuffer(rand(n * UPLOAD_ID_BYTES), np.uint8).reshape(n, UPLOAD_ID_BYTES)
+    return Shared(campaign, placed, ids, keys)

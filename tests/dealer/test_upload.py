@@ -1,0 +1,258 @@
+"""fss-dealer against two live servers: consent, receipts, interruptions, refusals, and what a file must not contain."""
+
+import asyncio
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+import dealer
+from bench.live import ROOT, Pair, name
+from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
+from campaign.spec import Campaign
+from dealer.receipt import open_receipt
+from tests.servers.conftest import new_campaign
+from tests.servers.test_answers import both_noises, true_curve
+
+# The package offers the function of the same name, so the module is asked for by name.
+upload_module = importlib.import_module("dealer.upload")
+
+DAYS = {"kind": "linear", "values": "integer", "from": 0, "to": 200, "step": 1}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with Pair(tmp_path_factory.mktemp("live")) as started:
+        yield started
+
+
+def urls(pair: Pair, campaign: Campaign) -> list[str]:
+    return [f"{pair.url(role)}/v1/campaigns/{name(campaign)}" for role in (0, 1)]
+
+
+def sites(pair: Pair, campaign: Campaign, token: str | None = None) -> dealer.Sites:
+    return dealer.Sites(urls(pair, campaign), token or pair.upload_tokens[campaign.id], pair.folder / "ca.pem")
+
+
+def make(pair: Pair, **changes: Any) -> Campaign:
+    campaign = new_campaign(grid=DAYS, **changes)
+    pair.create(campaign)
+    return campaign
+
+
+def run(pair: Pair, campaign: Campaign, *args: str, stdin: str = "", cwd: Path = ROOT) -> Any:
+    command = [sys.executable, "-m", "dealer.cli", "upload", "--campaign", *urls(pair, campaign)]
+    command += ["--ca", str(pair.folder / "ca.pem"), *args]
+    env = {**os.environ, "FSS_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, input=stdin, timeout=90, check=False
+    )
+
+
+def stored(pair: Pair, campaign: Campaign) -> list[int]:
+    return [pair.status(campaign, role)["uploads"] for role in (0, 1)]
+
+
+def test_a_csv_file_arrives_exactly_once(pair: Pair, tmp_path: Path) -> None:
+    campaign = make(pair, strata=["no", "yes"])
+    rng = np.random.default_rng(1)
+    days, event = rng.integers(-5, 260, 2500), rng.choice(["no", "yes"], 2500)
+    lines = [f"p{i};{d};{e}" for i, (d, e) in enumerate(zip(days, event, strict=True))]
+    (tmp_path / "data.csv").write_text("\ufeffpatient;days;event\n" + "\n".join(lines) + "\n")
+    columns = ["--csv", "data.csv", "--column", "days", "--stratum-column", "event"]
+
+    dry = run(pair, campaign, *columns, "--dry-run", cwd=tmp_path)
+    assert dry.returncode == 0, dry.stderr
+    for shown in (campaign.title, campaign.question, "epsilon 1", "201 thresholds from 0 to 200", "values    2500"):
+        assert shown in dry.stdout
+    assert f"{(days < 0).sum()} below and {(days > 200).sum()} above" in dry.stdout
+    assert stored(pair, campaign) == [0, 0]
+
+    assert "nothing was sent" in run(pair, campaign, *columns, stdin="n\n", cwd=tmp_path).stdout
+    done = run(pair, campaign, *columns, "--receipt", "r.json", stdin="yes\n", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "both servers have stored 2500 values" in done.stdout
+    again = run(pair, campaign, *columns, "--receipt", "r.json", "--yes", cwd=tmp_path)
+    assert "2500 were there from before" in again.stdout
+    assert stored(pair, campaign) == [2500, 2500]
+
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    positions = campaign.place(days.tolist(), event.tolist()).positions
+    raw = true_curve(campaign, positions) + both_noises(pair, campaign)
+    assert pair.ask(0, campaign, "curve", stratum="no")["counts"] == raw[:201].tolist()
+
+
+def test_one_value_and_standard_input(pair: Pair) -> None:
+    campaign = make(pair)
+    assert run(pair, campaign, "--value", "63", "--yes").returncode == 0
+    piped = run(pair, campaign, "--csv", "-", "--yes", stdin="1\n2\n\n3\n")
+    assert piped.returncode == 0, piped.stderr
+    assert stored(pair, campaign) == [4, 4]
+    unasked = run(pair, campaign, "--csv", "-", stdin="1\n")
+    assert (unasked.returncode, "consent with --yes" in unasked.stderr) == (65, True)
+    for receipt in ROOT.glob("fss-receipt-*.json"):
+        receipt.unlink()
+
+
+def test_errors_are_one_clear_line(pair: Pair, tmp_path: Path) -> None:
+    campaign = make(pair)
+    (tmp_path / "bad.csv").write_text("days\n5\nmany\n")
+    for args, code, message in (
+        (["--csv", str(tmp_path / "bad.csv"), "--column", "days"], 65, "row 3: 'many' is not a whole number"),
+        (["--csv", str(tmp_path / "bad.csv"), "--column", "age"], 65, "no column 'age'; the file has 'days'"),
+        (["--csv", str(tmp_path / "none.csv")], 64, "No such file"),
+        (["--value", "7.5"], 65, "is not a whole number"),
+    ):
+        done = run(pair, campaign, *args, "--yes")
+        assert done.returncode == code, done.stderr
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert stored(pair, campaign) == [0, 0]
+    sealed = make(pair)
+    pair.upload_values(sealed, np.arange(20))
+    pair.seal(sealed)
+    refused = run(pair, sealed, "--value", "3", "--yes")
+    assert refused.returncode == 77
+    assert "[campaign-sealed]" in refused.stderr
+
+
+def test_bad_addresses_and_certificates(pair: Pair) -> None:
+    campaign = make(pair)
+    good = urls(pair, campaign)
+    for bad, message in (
+        (good[:1], "two addresses"),
+        ([good[0], good[0]], "the same server"),
+        ([good[0], "http://x/v1/campaigns/a"], "not an address like"),
+    ):
+        with pytest.raises(InvalidValue, match=message):
+            dealer.Sites(bad, "token")
+    with pytest.raises(InvalidValue, match="wrong order"):
+        dealer.Sites(good[::-1], "token", pair.folder / "ca.pem").fetch()
+    with pytest.raises(Problem, match="certificate that is not trusted"):
+        dealer.Sites(good, "token").fetch()
+
+
+def test_servers_that_disagree_get_nothing(pair: Pair) -> None:
+    one = new_campaign(grid=DAYS)
+    other = new_campaign(grid=DAYS, id=one.id, epsilon=9.0)
+    pair.create(one, roles=[0])
+    pair.create(other, roles=[1])
+    with pytest.raises(DigestMismatch, match="different campaigns"):
+        sites(pair, one).fetch()
+
+
+def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload_module, "ATTEMPTS", 2)
+    with Pair(tmp_path) as pair:
+        campaign = make(pair)
+        placed = dealer.share([1, 2, 3], campaign).placed
+        at = sites(pair, campaign)
+        pair.stop(1)
+        receipt = tmp_path / "r.json"
+        with pytest.raises(PeerUnavailable, match="server 1 cannot be reached"):
+            dealer.upload(placed, campaign, at, receipt=receipt)
+        pair.start(1)
+        # Server 0 has the three keys under ids that server 1 never saw: they are withdrawn and sent anew.
+        assert dealer.upload(placed, campaign, at, receipt=receipt).sent == 3
+        assert stored(pair, campaign) == [3, 3]
+
+
+def test_a_campaign_that_fills_up_keeps_no_half(pair: Pair) -> None:
+    campaign = make(pair, min_uploads=1, max_uploads=5)
+    placed = dealer.share([1, 2, 3, 4], campaign).placed
+    dealer.upload(placed, campaign, sites(pair, campaign))
+    with pytest.raises(Problem, match="takes 5 uploads and has 4"):
+        dealer.upload(placed, campaign, sites(pair, campaign))
+    assert stored(pair, campaign) == [4, 4]
+
+
+def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tmp_path: Path) -> None:
+    """Killed at random moments, several times; then finished. Every value counts once."""
+    campaign = make(pair)
+    values = np.random.default_rng(3).integers(0, 201, 30_000)
+    (tmp_path / "v.csv").write_text("days\n" + "\n".join(map(str, values)) + "\n")
+    command = [sys.executable, "-m", "dealer.cli", "upload", "--campaign", *urls(pair, campaign), "--yes"]
+    command += ["--ca", str(pair.folder / "ca.pem"), "--csv", "v.csv", "--column", "days", "--receipt", "r.json"]
+    env = {**os.environ, "FSS_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
+    kills = 0
+    for seconds in (1.0, 1.2, 1.4, 1.1, 1.6):
+        process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+    assert kills >= 2
+    finished = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert stored(pair, campaign) == [30_000, 30_000]
+    receipt = (tmp_path / "r.json").read_text()
+    assert set(json.loads(receipt)) == {"version", "campaign", "values", "batch", "done", "sending"}
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    raw = true_curve(campaign, campaign.place(values.tolist()).positions) + both_noises(pair, campaign)
+    assert pair.ask(1, campaign, "curve")["counts"] == raw[:201].tolist()
+
+
+def test_a_receipt_of_another_upload_is_refused(pair: Pair, tmp_path: Path) -> None:
+    campaign = make(pair)
+    path = tmp_path / "r.json"
+    dealer.upload(dealer.share([1, 2], campaign).placed, campaign, sites(pair, campaign), receipt=path)
+    with pytest.raises(InvalidValue, match="receipt of another upload"):
+        dealer.upload(dealer.share([1, 2, 3], campaign).placed, campaign, sites(pair, campaign), receipt=path)
+    path.write_text("{")
+    with pytest.raises(InvalidValue, match="not a receipt"):
+        open_receipt(path, "digest", 2, 1000)
+
+
+def test_withdrawing_needs_an_open_campaign(pair: Pair) -> None:
+    campaign = make(pair)
+    shared = dealer.share(list(range(20)), campaign)
+    for role in (0, 1):
+        assert pair.upload(role, campaign, shared.envelope(role)).status_code == 200
+    with pair.client(0, pair.upload_tokens[campaign.id]) as client:
+        path = f"/v1/campaigns/{name(campaign)}/uploads/withdraw"
+        assert client.post(path, content=shared.ids[:3].tobytes()).json() == {"withdrawn": 3}
+        assert client.post(path, content=shared.ids[:3].tobytes()).json() == {"withdrawn": 0}
+        assert client.post(path, content=b"short").status_code == 400
+        pair.seal(campaign)
+        assert client.post(path, content=shared.ids[3:].tobytes()).status_code == CampaignSealed.status
+
+
+def test_busy_servers_are_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """429 and 503 with Retry-After, then success: the caller notices nothing."""
+    answers = iter([429, 503, 200])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        status = next(answers)
+        if status == 200:
+            return httpx.Response(200, content=b"ok")
+        document = {"type": "urn:fss-ecdf:problem:too-many-requests", "detail": "busy"}
+        return httpx.Response(status, json=document, headers={"Retry-After": "0"})
+
+    async def go() -> bytes:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+            found: bytes = await upload_module._call(client, 0, "GET", "https://server")
+            return found
+
+    assert asyncio.run(go()) == b"ok"
+
+
+def test_share_is_reproducible_and_prints_nothing() -> None:
+    campaign = new_campaign(grid=DAYS)
+
+    def rand(count: int) -> bytes:
+        return np.random.default_rng(count).bytes(count)
+
+    first, second = (dealer.share([5, 6], campaign, rand=rand) for _ in range(2))
+    assert first.envelope(0) == second.envelope(0)
+    assert repr(first) == "<Shared 2 values, 208 bytes to each server>"
