@@ -6,7 +6,7 @@ expected and, where it helps, what to do. `document` is the RFC 9457 form that s
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
 |   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, BodyTooSlow,
-|       UnsupportedMediaType
+|       UnsupportedMediaType, NotSmoothed
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
@@ -62,6 +62,10 @@ class BodyTooLarge(InvalidInput):
 
 class UnsupportedMediaType(InvalidInput):
     code, status, title = "unsupported-media-type", 415, "The body has a media type that is not understood here"
+
+
+class NotSmoothed(InvalidInput):
+    code, status, title = "not-smoothed", 422, "The curve could not be smoothed; there is no silently wrong one"
 
 
 class BodyTooSlow(InvalidInput):

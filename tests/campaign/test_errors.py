@@ -19,7 +19,15 @@ def test_codes_are_unique_and_stable() -> None:
         ],
         *["campaign-full", "campaign-sealed", "digest-mismatch", "internal", "invalid-campaign", "invalid-input"],
         *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "no-such-route", "not-authenticated"],
-        *["not-authorised", "not-sealed", "not-yet-open", "peer-mismatch", "peer-unavailable", "refused"],
+        *[
+            "not-authorised",
+            "not-sealed",
+            "not-smoothed",
+            "not-yet-open",
+            "peer-mismatch",
+            "peer-unavailable",
+            "refused",
+        ],
         *["storage-full", "too-few-uploads", "too-many-requests", "try-again", "unavailable", "unknown-campaign"],
         *["unsupported-media-type", "upload-conflict"],
     ]
