@@ -1,5 +1,6 @@
 """Crashes, restarts and bad peers: nothing acknowledged is lost, answers never change, errors say whose fault it is."""
 
+import http.client
 import http.server
 import json
 import shutil
@@ -19,6 +20,7 @@ import pytest
 
 from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign
+from campaign.wire import UPLOAD_TYPE
 from servers.seal import Listed, encode_set
 from tests.servers.conftest import new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
@@ -239,6 +241,99 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
         with impostor(pair, lambda h: time.sleep(3)):
             response = ask()
         assert (response.status_code, time.monotonic() - started < 3) == (503, True)
+
+
+def _drip(handler: Any) -> None:
+    """An answer that never ends and never pauses long enough for a timeout of single reads."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000000")
+    handler.end_headers()
+    with suppress(OSError):
+        for _ in range(40):
+            handler.wfile.write(b"x")
+            handler.wfile.flush()
+            time.sleep(0.25)
+
+
+def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
+    pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="1.0")
+    with pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        pair.stop(1)
+        started = time.monotonic()
+        with impostor(pair, _drip), pair.analyst(0) as client:
+            response = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": "0.3"})
+            taken = time.monotonic() - started
+        assert (response.status_code, taken < 3) == (503, True)
+
+
+@pytest.mark.parametrize(
+    "reply", [b"<html>", b"[]", b"{}", b"[" * 100_000, b'{"count": 60, "checksum": 7, "orphans": 0}']
+)
+def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path, reply: bytes) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        with pair.client(1, (pair.folder / "server0" / "peer.token").read_text().strip()) as client:
+            listed = client.post(f"/v1/peer/campaigns/{name(campaign)}/freeze").content
+        pair.stop(1)
+        with (
+            impostor(pair, lambda h: _reply(h, 200, listed if h.path.endswith("freeze") else reply)),
+            pair.operator(0) as client,
+        ):
+            response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
+        assert (response.status_code, response.json()["type"].rsplit(":", 1)[1]) == (502, "peer-mismatch")
+        pair.start(1)
+        assert pair.status(campaign)["state"] == "frozen"
+        assert pair.seal(campaign)["count"] == 60
+
+
+def test_bodies_that_are_slow_or_too_many_are_refused(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    for role in (0, 1):
+        pair.configure(role, limits__body_s="1.0")
+        pair.configure(role, limits__bytes_in_flight="70000")
+    with pair:
+        campaign = new_campaign()
+        pair.create(campaign)
+        path = f"/v1/campaigns/{name(campaign)}/uploads"
+        slow = http.client.HTTPSConnection("127.0.0.1", pair.ports[0], context=pair.context, timeout=20)
+        slow.putrequest("POST", path)
+        token = pair.upload_tokens[campaign.id]
+        for header in (
+            ("Authorization", f"Bearer {token}"),
+            ("Content-Type", UPLOAD_TYPE),
+            ("Content-Length", "65000"),
+        ):
+            slow.putheader(*header)
+        slow.endheaders()
+        slow.send(b"x" * 100)
+        time.sleep(0.4)
+        refused = pair.upload(0, campaign, envelopes(campaign, np.arange(40))[0])
+        assert refused.status_code == 429
+        assert slow.getresponse().status == 408
+        slow.close()
+        assert pair.upload(0, campaign, envelopes(campaign, np.arange(40))[0]).status_code == 200
+
+
+def test_two_groups_questions_cannot_take_each_others_budget(tmp_path: Path) -> None:
+    """Different questions, one at each server, at once: one is answered, one refused, and both ledgers agree."""
+    with Pair(tmp_path) as pair:
+        campaign = new_campaign(strata=["no", "yes"], reserve=1.0)
+        pair.create(campaign)
+        pair.upload_values(campaign, np.arange(100))
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+
+        def ask(role: int) -> int:
+            with pair.analyst(role) as client:
+                query = {"upper_ends": [0.3 + 0.1 * role, 1.0], "epsilon": 1.0}
+                return client.post(f"/v1/campaigns/{name(campaign)}/groups", json=query).status_code
+
+        with ThreadPoolExecutor(2) as pool:
+            assert sorted(pool.map(ask, (0, 1))) == [200, 403]
+        assert [pair.ask(role, campaign, "budget")["remaining"] for role in (0, 1)] == [0.0, 0.0]
 
 
 def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
