@@ -10,9 +10,9 @@ from types import ModuleType
 import numpy as np
 from Crypto.Cipher import AES
 
-from bench import noise
+from bench import noise, output
 from bench.measure import best_in_turn
-from bench.output import Result, about, print_table, write_json
+from bench.output import Result, print_table, write_json
 from fss import KeyBatch, dcf, dpf
 
 AES_BYTES = 1 << 18
@@ -21,16 +21,13 @@ POINT = 0x1234
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench core", description=__doc__)
-    parser.add_argument("--json", metavar="FILE", help="also write the results there")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = output.parser("core", __doc__)
     parser.add_argument("--rounds", type=int, default=7, help="how often everything is run; the best counts")
     parser.add_argument("--keys", type=int, default=8192, help="keys of the whole-domain runs; sycret gets 4 x")
     parser.add_argument("--point-keys", type=int, default=100_000, help="keys evaluated at one point, and for memory")
     parser.add_argument("--runs", type=int, default=20, help="noisy curves for a mean squared error")
     args = parser.parse_args(argv)
-    machine = about(args.seed)
-    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']}, commit {machine['commit']}\n")
+    output.print_machine(args.seed)
     results = [*_against_aes(args), *_against_sycret(args), _memory(args), *noise.results(args)]
     print_table(results)
     write_json(args.json, results, args.seed)

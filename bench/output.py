@@ -1,5 +1,6 @@
 """What every benchmark prints and writes: a table, and JSON that names the machine, commit, seed and command."""
 
+import argparse
 import json
 import os
 import platform
@@ -54,6 +55,19 @@ def about(seed: int) -> dict[str, object]:
         "seed": seed,
         "command": " ".join(["python -m bench", *sys.argv[1:]]),
     }
+
+
+def parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """The options that every benchmark has."""
+    made = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
+    made.add_argument("--json", metavar="FILE", help="also write the results there")
+    made.add_argument("--seed", type=int, default=1)
+    return made
+
+
+def print_machine(seed: int) -> None:
+    machine = about(seed)
+    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']}, commit {machine['commit']}\n")
 
 
 def print_table(results: Sequence[Result]) -> None:

@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from bench import output
 from bench.live import Pair, envelopes, name
-from bench.output import Result, about, print_table, write_json
+from bench.output import Result, print_table, write_json
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
 
@@ -26,15 +27,12 @@ PER_REQUEST = 1000
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench system", description=__doc__)
-    parser.add_argument("--json", metavar="FILE", help="also write the results there")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = output.parser("system", __doc__)
     parser.add_argument("--keys", type=int, default=100_000, help="keys of the upload, seal and curve measurements")
     parser.add_argument("--many", type=int, default=1_000_000, help="keys of the memory measurement; 0 leaves it out")
     parser.add_argument("--singles", type=int, default=2000, help="single uploads")
     args = parser.parse_args(argv)
-    machine = about(args.seed)
-    print(f"{machine['cpu']}, {machine['cores']} cores, load {machine['load']}, commit {machine['commit']}\n")
+    output.print_machine(args.seed)
     results = [*_uploads_and_curve(args), *_points(args), *_memory(args)]
     print_table(results)
     write_json(args.json, results, args.seed)

@@ -15,6 +15,7 @@ Problem
     +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, Unavailable
 """
 
+import json
 from typing import ClassVar
 
 URN = "urn:fss-ecdf:problem:"
@@ -172,6 +173,15 @@ def problems() -> list[type[Problem]]:
         found.append(kind)
         queue.extend(kind.__subclasses__())
     return sorted(found, key=lambda kind: kind.code)
+
+
+def parse_problem(data: bytes) -> Problem | None:
+    """The problem in a response's body, or None if it is not a problem document."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return from_document(document) if isinstance(document, dict) else None
 
 
 def from_document(document: dict[str, object]) -> Problem:

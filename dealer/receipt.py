@@ -5,11 +5,11 @@ With it an interrupted upload goes on: what is done stays, what is not known to 
 """
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from campaign.errors import InvalidValue
+from campaign.files import write_durably
 
 VERSION = 1
 
@@ -27,13 +27,7 @@ class Receipt:
         """Durably, and complete or not at all."""
         body = {"version": VERSION, "campaign": self.digest, "values": self.count, "batch": self.batch}
         body |= {"done": self.done, "sending": self.sending}
-        partial = self.path.with_suffix(self.path.suffix + ".partial")
-        with partial.open("w") as file:
-            json.dump(body, file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.chmod(0o600)
-        partial.replace(self.path)
+        write_durably(self.path, json.dumps(body).encode())
 
     def begin(self, number: int, ids: bytes) -> None:
         self.sending[number] = ids.hex()
@@ -42,10 +36,6 @@ class Receipt:
     def finish(self, number: int) -> None:
         self.done[number] = self.sending.pop(number)
         self.save()
-
-    @property
-    def complete(self) -> bool:
-        return len(self.done) * self.batch >= self.count
 
 
 def open_receipt(path: Path, digest: str, count: int, batch: int) -> Receipt:

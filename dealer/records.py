@@ -11,7 +11,7 @@ from campaign.spec import Campaign, Placed
 
 @dataclass(frozen=True)
 class Records:
-    """Values and, where the campaign has several, their strata; `rows` are their line numbers."""
+    """Values and, where the campaign has several, their strata; `first_row` is the line number of the first."""
 
     values: list[str]
     strata: list[str] | None

@@ -39,11 +39,6 @@ class Shared:
         return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part]))
 
 
-def place(values: Sequence[object] | Floats, campaign: Campaign, strata: Sequence[str] | None = None) -> Placed:
-    """Values as positions; an error names the first row that does not fit."""
-    return campaign.place(values, strata)
-
-
 def share(
     values: Sequence[object] | Floats,
     campaign: Campaign,
@@ -52,7 +47,7 @@ def share(
     rand: Rand = os.urandom,
 ) -> Shared:
     """Keys and random ids for these values. `rand` must be uniform and secret; it is asked for 48 bytes a value."""
-    return share_positions(place(values, campaign, strata), campaign, rand)
+    return share_positions(campaign.place(values, strata), campaign, rand)
 
 
 def share_positions(placed: Placed, campaign: Campaign, rand: Rand = os.urandom) -> Shared:

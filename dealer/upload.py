@@ -24,6 +24,7 @@ from campaign.errors import (
     Problem,
     TryAgain,
     from_document,
+    parse_problem,
 )
 from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import UPLOAD_TYPE
@@ -217,8 +218,7 @@ def _is_certificate_error(error: httpx.HTTPError) -> bool:
 
 
 def _problem(response: httpx.Response, server: int) -> Problem:
-    try:
-        problem = from_document(response.json())
-    except (ValueError, AttributeError, RecursionError):
+    problem = parse_problem(response.content)
+    if problem is None:
         return PeerUnavailable(f"server {server} answered {response.status_code}, which is no answer of this protocol")
     return type(problem)(f"server {server}: {problem.detail}")

@@ -11,7 +11,7 @@ from campaign.errors import NotAuthenticated, NotAuthorised
 from servers.settings import Tokens, hash_token
 from servers.store import Entry, Store
 
-OPERATOR, ANALYST, PEER, UPLOAD, INVITATION = "operator", "analyst", "peer", "upload", "invitation"
+OPERATOR, ANALYST, PEER = "operator", "analyst", "peer"
 
 
 def presented(request: Request) -> str:

@@ -11,8 +11,6 @@ from fastapi.responses import JSONResponse, Response
 from campaign.errors import (
     InvalidInput,
     InvalidQuery,
-    PeerMismatch,
-    Unavailable,
 )
 from campaign.wire import (
     BudgetAnswer,
@@ -22,7 +20,6 @@ from campaign.wire import (
     HistogramAnswer,
     PeerGroupsQuery,
     QuantileAnswer,
-    decode_shares,
     read,
 )
 from fss import field
@@ -132,11 +129,10 @@ async def groups(cid: CampaignId, request: Request) -> JSONResponse:
     # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
     if node.role == 0:
         ours = await noised_groups(node, entry, work, asked)
-    data = await node.peer.call("POST", entry.campaign.id, "/groups", content=message)
+    theirs = await node.peer.noised(entry.campaign, "/groups", message, 4 * asked.ends.size, *node.agreed_set(entry))
     if node.role == 1:
         ours = await noised_groups(node, entry, work, asked)
-    theirs = _decode_groups(node, entry, data, ours.size)
-    return as_json(_groups_answer(entry, asked, field.decode(field.add(ours, theirs))))
+    return as_json(_groups_answer(entry, asked, field.decode(field.add(ours, theirs.elements))))
 
 
 def _list(text: str, most: int) -> list[str]:
@@ -169,8 +165,7 @@ async def _need_curve(node: Node, entry: Entry) -> None:
         )
     _, work = node.sealed(entry.campaign.id)
     if await node.release(entry, work) is None:
-        where = "the other server's" if work.noised is not None else "this server's"
-        raise Unavailable(f"{where} curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
+        raise work.not_ready("the other server's" if work.noised is not None else "this server's")
 
 
 def _curve(asked: answer.Question, counts: answer.Counts, accept: str) -> Response:
@@ -188,19 +183,12 @@ def _curve(asked: answer.Question, counts: answer.Counts, accept: str) -> Respon
 
 async def noised_groups(node: Node, entry: Entry, work: Work, asked: answer.Groups) -> field.Words:
     if work.share is None:
-        raise Unavailable(f"the curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
+        raise work.not_ready()
     # The curve's own epsilon is set aside whether or not it has been asked for yet.
     await node.spend_curve(entry.campaign)
     await node.spend(entry.campaign, asked.purpose, asked.query.epsilon)
     async with node.evaluation():
         return await asyncio.to_thread(answer.group_shares, asked, work.share, node.groups_prf(entry, asked.purpose))
-
-
-def _decode_groups(node: Node, entry: Entry, data: bytes, count: int) -> field.Words:
-    shares = decode_shares(data, entry.campaign, 1 - node.role, count)
-    if shares.key_set != entry.sealed_set:
-        raise PeerMismatch("the other server answers for another set of uploads")
-    return shares.elements
 
 
 def _groups_answer(entry: Entry, asked: answer.Groups, counts: answer.Counts) -> GroupsAnswer:

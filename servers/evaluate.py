@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.files import write_durably
 from campaign.spec import Campaign
 from fss import KeyBatch, KeyType, Scheme, dcf, dpf, field
 from fss.evaluate import cores
 from fss.field import Words
-from servers.keyset import write_durably
 
 SLICE = 4096
 SAVE_EVERY_S = 5.0
@@ -100,10 +100,6 @@ class Progress:
         body = io.BytesIO()
         np.save(body, self.total)
         write_durably(self._path, json.dumps(about).encode() + b"\n" + body.getvalue())
-
-    @property
-    def complete(self) -> bool:
-        return len(self.done) == self.slices
 
 
 async def whole_curve(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from campaign.files import sync_directory
 from fss import KeyBatch, KeyType
 from fss.keys import FILE_HEADER_BYTES, file_header
 from servers.store import Store
@@ -61,23 +62,3 @@ def file_digest(path: Path) -> bytes:
         while block := file.read(_READ):
             digest.update(block)
     return digest.digest()
-
-
-def sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """A small file that is there completely or not at all."""
-    partial = path.with_suffix(path.suffix + ".partial")
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.chmod(0o600)
-    partial.replace(path)
-    sync_directory(path.parent)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import BudgetExceeded, NotSealed, PeerUnavailable, Problem, TooManyRequests, Unavailable
+from campaign.files import write_durably
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import Shares
 from fss import KeyBatch, field
@@ -60,6 +61,9 @@ class Work:
     entry: Entry | None = None  # a sealed campaign does not change any more
     errors: dict[str, NDArray[np.float64]] = dataclass_field(default_factory=dict)  # standard errors of the curve
     lock: asyncio.Lock = dataclass_field(default_factory=asyncio.Lock)
+
+    def not_ready(self, whose: str = "the") -> Unavailable:
+        return Unavailable(f"{whose} curve is not ready yet ({self.phase}, {self.progress:.0%})", retry_after=2)
 
 
 class Writer:
@@ -270,7 +274,7 @@ class Node:
         if work.noised is not None:
             return work.noised if positions is None else work.noised[positions]
         if positions is None or entry.campaign.scheme == "dpf" or work.keys is None:
-            raise Unavailable(f"the curve is not ready yet ({work.phase}, {work.progress:.0%})", retry_after=2)
+            raise work.not_ready()
         async with self.evaluation():
             keys = work.keys
             started = time.monotonic()
@@ -304,12 +308,17 @@ class Node:
             await self._make_release(entry, work)
         return work.release
 
-    async def _peer_shares(self, entry: Entry, positions: NDArray[np.int64] | None) -> Words:
+    @staticmethod
+    def agreed_set(entry: Entry) -> tuple[bytes, int]:
+        """The checksum and number of a sealed campaign's uploads."""
         assert entry.sealed_set is not None
         assert entry.sealed_count is not None
+        return entry.sealed_set, entry.sealed_count
+
+    async def _peer_shares(self, entry: Entry, positions: NDArray[np.int64] | None) -> Words:
         asked = None if positions is None else positions.tolist()
         try:
-            shares: Shares = await self.peer.shares(entry.campaign, asked, entry.sealed_set, entry.sealed_count)
+            shares: Shares = await self.peer.shares(entry.campaign, asked, *self.agreed_set(entry))
         except Problem:
             metrics.PEER_FAILURES.inc()
             raise
@@ -329,7 +338,7 @@ class Node:
             body = io.BytesIO()
             np.save(body, work.release)
             with suppress(OSError):  # a full disk costs a fetch after the next start
-                await asyncio.to_thread(keyset.write_durably, self._release_path(entry), body.getvalue())
+                await asyncio.to_thread(write_durably, self._release_path(entry), body.getvalue())
 
     def _release_path(self, entry: Entry) -> Path:
         """Named after the set it was computed from, so that no other set is answered with it."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from campaign.errors import PeerUnavailable, Problem, from_document
-from campaign.spec import Campaign, to_base64url
+from campaign.errors import PeerUnavailable, Problem, parse_problem
+from campaign.spec import Campaign
 from servers.settings import BadSettings, hash_token
 from servers.setup import new_token
 
@@ -54,10 +54,7 @@ class Remote:
                 f"server {self.number} at {self.url} cannot be reached ({type(error).__name__})"
             ) from None
         if response.status_code >= 400:
-            try:
-                problem = from_document(response.json())
-            except ValueError:
-                problem = Problem(f"status {response.status_code}")
+            problem = parse_problem(response.content) or Problem(f"status {response.status_code}")
             raise type(problem)(f"server {self.number}: {problem.detail}")
         return response
 
@@ -121,7 +118,3 @@ def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[st
         if all(s.get("phase") == "ready" for s in found):
             return
         time.sleep(0.5)
-
-
-def campaign_name(campaign: Campaign) -> str:
-    return to_base64url(campaign.id)

@@ -1,13 +1,12 @@
 """Talking to the other server: one HTTPS client, a deadline for everything, and errors that say whose fault it was."""
 
 import asyncio
-import json
 import ssl
 from collections.abc import Sequence
 
 import httpx
 
-from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, from_document
+from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, parse_problem
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import ShareQuery, Shares, decode_shares
 from servers.settings import Peer
@@ -68,9 +67,8 @@ class PeerClient:
 
     @staticmethod
     def _as_problem(status: int, data: bytes) -> Problem:
-        try:
-            problem = from_document(json.loads(data))
-        except (ValueError, AttributeError, RecursionError):
+        problem = parse_problem(data)
+        if problem is None:
             return PeerMismatch(f"the other server answered {status} and no problem document")
         if status in (401, 403) and problem.code in ("not-authenticated", "not-authorised"):
             return PeerMismatch("the other server does not accept this server's token")
@@ -82,8 +80,13 @@ class PeerClient:
         """The other server's noised shares, at some positions or at all, of the same set of uploads."""
         query = ShareQuery(digest=campaign.digest, positions="all" if positions is None else list(positions))
         wanted = 1 << campaign.bits if positions is None else len(positions)
-        body = query.to_json().encode()
-        answer = await self.call("POST", campaign.id, "/shares", content=body, most=1000 + 8 * wanted)
+        return await self.noised(campaign, "/shares", query.to_json().encode(), wanted, key_set, count)
+
+    async def noised(
+        self, campaign: Campaign, what: str, body: bytes, wanted: int, key_set: bytes, count: int
+    ) -> Shares:
+        """So many noised elements in answer to a question, of the same set of uploads."""
+        answer = await self.call("POST", campaign.id, what, content=body, most=1000 + 8 * wanted)
         shares = decode_shares(answer, campaign, 1 - self._role, wanted)
         if shares.key_set != key_set or shares.uploads != count:
             raise PeerMismatch("the other server answers for another set of uploads")

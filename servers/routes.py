@@ -143,7 +143,7 @@ async def seal_campaign(cid: CampaignId, request: Request) -> JSONResponse:
 
 @router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[BEARER])
 async def delete(cid: CampaignId, request: Request) -> JSONResponse:
-    """Erase keys, node.settings.tokens and noise seed on this server; the id is never used again."""
+    """Erase keys, tokens and noise seed on this server; the id is never used again."""
     node = node_of(request)
     access.require(request, node.settings.tokens, OPERATOR)
     await node.delete(campaign_id(cid))

@@ -5,7 +5,6 @@ TLS key, are files that only the owner may read.
 """
 
 import hashlib
-import hmac
 import stat
 import tomllib
 from pathlib import Path
@@ -28,10 +27,6 @@ class BadSettings(Exception):
 
 def hash_token(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
-
-
-def token_matches(token: str, expected_hash: str) -> bool:
-    return hmac.compare_digest(hash_token(token), expected_hash)
 
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
