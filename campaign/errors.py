@@ -6,7 +6,7 @@ expected and, where it helps, what to do. `document` is the RFC 9457 form that s
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
 |   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, BodyTooSlow,
-|       UnsupportedMediaType, NotSmoothed
+|       UnsupportedMediaType, NotSmoothed, TooNoisy
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
@@ -67,6 +67,10 @@ class UnsupportedMediaType(InvalidInput):
 
 class NotSmoothed(InvalidInput):
     code, status, title = "not-smoothed", 422, "The curve could not be smoothed; there is no silently wrong one"
+
+
+class TooNoisy(InvalidInput):
+    code, status, title = "too-noisy", 422, "The noise is too large for this statistic"
 
 
 class BodyTooSlow(InvalidInput):

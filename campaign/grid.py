@@ -163,6 +163,13 @@ class _Grid(BaseModel):
             return date.fromordinal(int(x) + _EPOCH).isoformat()
         return str(int(x)) if self.values == "integer" else f"{x:.10g}"
 
+    def labels(self, index: Index) -> list[float | int | str]:
+        """Thresholds as JSON values: numbers, or ISO dates."""
+        if self.values == "date":
+            return [self.label(int(i)) for i in index]
+        values = self.thresholds(index).tolist()
+        return [int(v) for v in values] if self.values == "integer" else values
+
     def index_at(self, thresholds: Sequence[object] | Floats) -> Index:
         """The largest index whose threshold is at most each given value, or -1: between thresholds F is flat."""
         x = self.numbers(thresholds)

@@ -25,6 +25,8 @@ from campaign.errors import InvalidCampaign
 from campaign.tables import KEPT_BITS, Floats, Table
 
 MAX_DEPTH = 32
+# Each adds a whole noise tree of its own.
+SERVERS = 2
 # Of a whole campaign at most, and of one value at least: below, tables take minutes to make.
 MAX_EPSILON, MIN_EPSILON_EACH = 20.0, 0.01
 
@@ -95,6 +97,13 @@ class Mechanism(ABC):
         For bands and plans only; the servers never add this.
         """
 
+    @abstractmethod
+    def functional_covariance(self, weights: ArrayLike) -> Floats:
+        """The exact covariance of sums of the noise of single positions: weights (k, positions) give (k, k).
+
+        Row i stands for the sum over t of weights[i, t] times what t's noise adds to that of the position before it.
+        """
+
     def difference_variance(self, first: ArrayLike, second: ArrayLike) -> Floats:
         """The exact variance of the difference of the noise at two positions, as of the count between them.
 
@@ -111,6 +120,12 @@ class Mechanism(ABC):
         start = np.arange(0, self.positions, step)
         # a third of the way into each step, where no level below it contributes little
         return float(max(self.variance(start + step // 3).max(), self.variance(start + 2 * step // 3).max()))
+
+    def _check_weights(self, weights: ArrayLike) -> Floats:
+        array = np.asarray(weights, np.float64)
+        if array.ndim != 2 or array.shape[1] != self.positions:
+            raise InvalidCampaign(f"weights are rows over all {self.positions} positions, got shape {array.shape}")
+        return array
 
     def _check(self, positions: ArrayLike, lowest: int = 0) -> Positions:
         array = np.asarray(positions, np.int64)
@@ -207,6 +222,15 @@ class SliceTree(Mechanism):
             total += float(v) * (1 / 3 + 1 / (6 * size**2))
         return total
 
+    def functional_covariance(self, weights: ArrayLike) -> Floats:
+        # A node's deviation is shared evenly by the leaves of its left half, and taken from those of its right half.
+        means, total = self._check_weights(weights), 0.0
+        for v in self.level_variances:
+            left, right = means[:, 0::2], means[:, 1::2]
+            total = total + v * ((left - right) @ (left - right).T)
+            means = (left + right) / 2
+        return np.asarray(total)
+
     def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
         nodes = np.zeros((count, 1))
         for level in range(self.depth - 1, self.depth - 1 - levels, -1):
@@ -287,6 +311,15 @@ class PaperTree(Mechanism):
 
     def mean_variance(self) -> float:
         return (self.depth + 1) * self.node_variance
+
+    def functional_covariance(self, weights: ArrayLike) -> Floats:
+        # In terms of the noise at t rather than what t adds to it: summation by parts.
+        sums = -np.diff(self._check_weights(weights), axis=1, append=0.0)
+        total = sums @ sums.T
+        for _ in range(self.depth):
+            sums = sums[:, 0::2] + sums[:, 1::2]
+            total = total + sums @ sums.T
+        return np.asarray(total * self.node_variance)
 
     def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
         sigma, curve = math.sqrt(self.node_variance), np.zeros((count, 1))

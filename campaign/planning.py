@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidCampaign
-from campaign.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, Mechanism, mechanism
-
-SERVERS = 2
+from campaign.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, SERVERS, Mechanism, mechanism
 
 Floats = NDArray[np.float64]
 BAND = 0.95

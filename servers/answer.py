@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.mechanism import MIN_EPSILON_EACH
+from campaign.mechanism import MIN_EPSILON_EACH, SERVERS
 from campaign.spec import Campaign
 from campaign.wire import EcdfAnswer, GroupsQuery, HistogramAnswer, QuantileAnswer, Threshold
 from fss import field
 from fss.field import Words
 from servers.noise import DiscreteLaplace, FineLaplace, Prf
 
-SERVERS = 2
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -58,7 +57,7 @@ class Question:
         return _errors(self.campaign, self._start, above, below).tolist()  # type: ignore[no-any-return]
 
     def labels(self, index: Index) -> list[Threshold]:
-        return labels(self.campaign, index)
+        return self.campaign.grid.labels(index)
 
     def about(self) -> dict[str, object]:
         c = self.campaign
@@ -83,14 +82,6 @@ def curve_errors(campaign: Campaign) -> dict[str, Floats]:
         stratum: _errors(campaign, number << campaign.grid.bits, index, below)
         for number, stratum in enumerate(campaign.strata)
     }
-
-
-def labels(campaign: Campaign, index: Index) -> list[Threshold]:
-    """Thresholds as JSON values: numbers, or ISO dates."""
-    if campaign.grid.values == "date":
-        return [campaign.grid.label(int(i)) for i in index]
-    values = campaign.grid.thresholds(index).tolist()
-    return [int(v) for v in values] if campaign.grid.values == "integer" else values
 
 
 async def ecdf(question: Question, at: list[str]) -> EcdfAnswer:

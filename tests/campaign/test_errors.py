@@ -28,7 +28,15 @@ def test_codes_are_unique_and_stable() -> None:
             "peer-unavailable",
             "refused",
         ],
-        *["storage-full", "too-few-uploads", "too-many-requests", "try-again", "unavailable", "unknown-campaign"],
+        *[
+            "storage-full",
+            "too-few-uploads",
+            "too-many-requests",
+            "too-noisy",
+            "try-again",
+            "unavailable",
+            "unknown-campaign",
+        ],
         *["unsupported-media-type", "upload-conflict"],
     ]
 

@@ -1,0 +1,291 @@
+"""Asking a server. `Client` for scripts and notebooks, `AsyncClient` for programs that do other things meanwhile.
+
+client = Client("https://a.example/v1/campaigns/ID", token)
+client.quantile([0.25, 0.5, 0.75]).to_frame()
+
+The release is fetched once and kept: every statistic but `ecdf`, `groups` and `budget` is computed from it here.
+"""
+
+import asyncio
+import io
+import json
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+
+from analyst import calibration
+from analyst.calibration import Calibration
+from analyst.curve import Points, Smoothing, points
+from analyst.release import Floats, Release
+from campaign.errors import InvalidInput, PeerMismatch, PeerUnavailable, TryAgain, parse_problem
+from campaign.spec import Campaign, check_digest
+from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
+
+ATTEMPTS = 5
+LONGEST_WAIT_S = 20.0
+NUMPY = {"Accept": "application/x-npy"}
+JSON = {"Content-Type": "application/json"}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _Asking:
+    """What both clients share: where to ask, what was learned, and how answers are read."""
+
+    def __init__(
+        self, url: str, token: str, ca: str | Path | None = None, *, timeout_s: float = 60.0, patience_s: float = 300.0
+    ) -> None:
+        """`patience_s`: how long to wait for a server that is still preparing the curve, or is busy."""
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not parts.netloc or "/v1/campaigns/" not in parts.path:
+            raise InvalidInput(f"{url!r} is not an address like https://server.example/v1/campaigns/ID")
+        self.url, self._patience = url.rstrip("/"), patience_s
+        self._options: dict[str, Any] = {
+            "verify": ssl.create_default_context(cafile=None if ca is None else str(ca)),
+            "headers": {"Authorization": f"Bearer {token}"},
+            "timeout": timeout_s,
+            "trust_env": False,
+        }
+        self._campaign: Campaign | None = None
+        self._release: Release | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+    def _read_campaign(self, data: bytes) -> Campaign:
+        try:
+            self._campaign = Campaign.from_dict(json.loads(data)["campaign"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise PeerMismatch(f"{self.url} did not send a campaign ({type(error).__name__})") from None
+        return self._campaign
+
+    def _read_counts(self, data: bytes, last: EcdfAnswer, campaign: Campaign) -> Floats:
+        """A curve in numpy's format; its last count must be the one that was asked for by itself."""
+        check_digest(campaign.digest, last.digest)
+        try:
+            counts = np.load(io.BytesIO(data), allow_pickle=False).astype(np.float64)
+        except (ValueError, OSError, EOFError) as error:
+            raise PeerMismatch(f"{self.url} did not send a curve ({type(error).__name__})") from None
+        if counts.shape != (campaign.grid.size,) or counts[-1] != last.counts[0]:
+            raise PeerMismatch(f"{self.url} sent a curve that does not fit its campaign")
+        return np.asarray(counts)
+
+    def _read_points(
+        self, data: bytes, campaign: Campaign, stratum: str, at: Sequence[object], smoothing: Smoothing
+    ) -> Points:
+        answer = read(EcdfAnswer, data)
+        check_digest(campaign.digest, answer.digest)
+        index = campaign.grid.index_at([*_texts(at), _last(campaign)])
+        answered = {i: c for i, c in zip(index.tolist(), answer.counts, strict=True) if i >= 0}
+        return points(campaign, stratum, answer.n, _texts(at), answered, smoothing)
+
+    def _read_groups(self, data: bytes, campaign: Campaign, fitted: bool) -> Calibration:
+        answer = read(GroupsAnswer, data)
+        check_digest(campaign.digest, answer.digest)
+        return calibration.hosmer_lemeshow(calibration.from_answer(answer), fitted=fitted)
+
+    def _wait(self, failed: httpx.Response | httpx.HTTPError, attempt: int, deadline: float) -> float:
+        """Seconds until the next attempt; or the problem, as an exception."""
+        if isinstance(failed, httpx.HTTPError):
+            if "CERTIFICATE_VERIFY_FAILED" in str(failed):
+                raise InvalidInput(f"{self.url} shows a certificate that is not trusted here (see ca)") from None
+            if attempt >= ATTEMPTS:
+                raise PeerUnavailable(f"{self.url} cannot be reached ({type(failed).__name__})") from None
+            return float(0.2 * 2**attempt)
+        problem = parse_problem(failed.content)
+        if problem is None:
+            raise PeerMismatch(f"{self.url} answered {failed.status_code}, which is no answer of this protocol")
+        wait = min(LONGEST_WAIT_S, float(failed.headers.get("retry-after", 1)))
+        if not isinstance(problem, TryAgain) or time.monotonic() + wait > deadline:
+            raise problem
+        return wait
+
+
+def _texts(at: Sequence[object]) -> list[str]:
+    """Thresholds as the server reads them; a float's repr is the shortest text that is the same number."""
+    return [x if isinstance(x, str) else str(x) for x in (v.item() if isinstance(v, np.generic) else v for v in at)]
+
+
+def _last(campaign: Campaign) -> str:
+    return str(campaign.grid.labels(np.array([campaign.grid.size - 1]))[0])
+
+
+def _groups_query(upper_ends: Sequence[float], epsilon: float) -> bytes:
+    fields = {"upper_ends": [float(x) for x in upper_ends], "epsilon": float(epsilon)}
+    return read(GroupsQuery, fields).to_json().encode()
+
+
+def _now(method: Callable[Concatenate[Release, P], R]) -> Callable[Concatenate["Client", P], R]:
+    """A method of the release as one of the client."""
+
+    @wraps(method)
+    def ask(self: "Client", /, *args: P.args, **more: P.kwargs) -> R:
+        return method(self.release(), *args, **more)
+
+    return ask
+
+
+def _later(method: Callable[Concatenate[Release, P], R]) -> Callable[Concatenate["AsyncClient", P], Awaitable[R]]:
+    @wraps(method)
+    async def ask(self: "AsyncClient", /, *args: P.args, **more: P.kwargs) -> R:
+        release = await self.release()
+        return await asyncio.to_thread(method, release, *args, **more)
+
+    return ask
+
+
+class Client(_Asking):
+    """Ask one server of a campaign. Both servers' noise is in every answer."""
+
+    def __init__(
+        self, url: str, token: str, ca: str | Path | None = None, *, timeout_s: float = 60.0, patience_s: float = 300.0
+    ) -> None:
+        super().__init__(url, token, ca, timeout_s=timeout_s, patience_s=patience_s)
+        self._http = httpx.Client(**self._options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def campaign(self) -> Campaign:
+        """What is measured, and how privately."""
+        return self._campaign or self._read_campaign(self._ask("GET", ""))
+
+    def release(self) -> Release:
+        """The curves of all strata."""
+        if self._release is None:
+            campaign, counts, n = self.campaign(), {}, 0
+            for stratum in campaign.strata:
+                last = read(EcdfAnswer, self._ask("GET", "/ecdf", params={"at": _last(campaign), "stratum": stratum}))
+                data = self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
+                counts[stratum], n = self._read_counts(data, last, campaign), last.n
+            self._release = Release(campaign, n, counts)
+        return self._release
+
+    def ecdf(self, at: Sequence[object], stratum: str | None = None, *, smoothing: Smoothing = "isotonic") -> Points:
+        """F at some values, asked of the server: works on any grid, also one too large for whole curves."""
+        campaign = self.campaign()
+        name = campaign.strata[0] if stratum is None else stratum
+        params = {"at": ",".join([*_texts(at), _last(campaign)]), "stratum": name}
+        return self._read_points(self._ask("GET", "/ecdf", params=params), campaign, name, at, smoothing)
+
+    def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
+        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
+        content = _groups_query(upper_ends, epsilon)
+        return self._read_groups(self._ask("POST", "/groups", content=content, headers=JSON), self.campaign(), fitted)
+
+    def budget(self) -> BudgetAnswer:
+        """What the campaign may spend and has spent."""
+        return read(BudgetAnswer, self._ask("GET", "/budget"))
+
+    curve = _now(Release.curve)
+    quantile = _now(Release.quantile)
+    histogram = _now(Release.histogram)
+    mean = _now(Release.mean)
+    compare = _now(Release.compare)
+    roc = _now(Release.roc)
+    calibration = _now(Release.calibration)
+
+    def _ask(self, method: str, path: str, **more: Any) -> bytes:
+        deadline, attempt = time.monotonic() + self._patience, 0
+        while True:
+            failed: httpx.Response | httpx.HTTPError
+            try:
+                failed = self._http.request(method, self.url + path, **more)
+                if failed.status_code == 200:
+                    return failed.content
+            except httpx.HTTPError as error:
+                failed = error
+            attempt += 1
+            time.sleep(self._wait(failed, attempt, deadline))
+
+
+class AsyncClient(_Asking):
+    """The same, for a running event loop. Statistics are computed in a thread."""
+
+    def __init__(
+        self, url: str, token: str, ca: str | Path | None = None, *, timeout_s: float = 60.0, patience_s: float = 300.0
+    ) -> None:
+        super().__init__(url, token, ca, timeout_s=timeout_s, patience_s=patience_s)
+        self._http = httpx.AsyncClient(**self._options)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def campaign(self) -> Campaign:
+        """What is measured, and how privately."""
+        return self._campaign or self._read_campaign(await self._ask("GET", ""))
+
+    async def release(self) -> Release:
+        """The curves of all strata, fetched together."""
+        if self._release is None:
+            campaign = await self.campaign()
+            found = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
+            counts = {stratum: curve for stratum, (curve, _) in zip(campaign.strata, found, strict=True)}
+            self._release = Release(campaign, found[0][1], counts)
+        return self._release
+
+    async def _stratum(self, campaign: Campaign, stratum: str) -> tuple[Floats, int]:
+        answer = await self._ask("GET", "/ecdf", params={"at": _last(campaign), "stratum": stratum})
+        last = read(EcdfAnswer, answer)
+        data = await self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
+        return self._read_counts(data, last, campaign), last.n
+
+    async def ecdf(
+        self, at: Sequence[object], stratum: str | None = None, *, smoothing: Smoothing = "isotonic"
+    ) -> Points:
+        """F at some values, asked of the server: works on any grid, also one too large for whole curves."""
+        campaign = await self.campaign()
+        name = campaign.strata[0] if stratum is None else stratum
+        params = {"at": ",".join([*_texts(at), _last(campaign)]), "stratum": name}
+        return self._read_points(await self._ask("GET", "/ecdf", params=params), campaign, name, at, smoothing)
+
+    async def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
+        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
+        content = _groups_query(upper_ends, epsilon)
+        return self._read_groups(
+            await self._ask("POST", "/groups", content=content, headers=JSON), await self.campaign(), fitted
+        )
+
+    async def budget(self) -> BudgetAnswer:
+        """What the campaign may spend and has spent."""
+        return read(BudgetAnswer, await self._ask("GET", "/budget"))
+
+    curve = _later(Release.curve)
+    quantile = _later(Release.quantile)
+    histogram = _later(Release.histogram)
+    mean = _later(Release.mean)
+    compare = _later(Release.compare)
+    roc = _later(Release.roc)
+    calibration = _later(Release.calibration)
+
+    async def _ask(self, method: str, path: str, **more: Any) -> bytes:
+        deadline, attempt = time.monotonic() + self._patience, 0
+        while True:
+            failed: httpx.Response | httpx.HTTPError
+            try:
+                failed = await self._http.request(method, self.url + path, **more)
+                if failed.status_code == 200:
+                    return failed.content
+            except httpx.HTTPError as error:
+                failed = error
+            attempt += 1
+            await asyncio.sleep(self._wait(failed, attempt, deadline))

@@ -1,0 +1,69 @@
+"""The inverse of a curve (Algorithm 1 of the paper), on indices of the grid.
+
+The paper searches the interval [0, 1] for a value; here the search is over the indices of the grid, where it ends. On a
+curve that does not decrease it finds the first index at which the count reaches the target. On a raw curve, which may,
+it finds an index at which the count reaches the target and before which it does not: one of the crossings.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyst.table import Columns, Tabular
+
+Floats = NDArray[np.float64]
+
+
+def inverse(counts: Floats, target: float) -> int:
+    """Binary search for the index at which the count reaches the target; the last one if none does."""
+    low, high = 0, counts.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        if counts[middle] >= target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def interval(counts: Floats, errors: Floats, target: float, z: float) -> tuple[int, int]:
+    """From the first index whose count may have reached the target to the last one whose predecessor may not have.
+
+    `errors` are those of the raw count minus the target. The true index i has a count at or above the target and its
+    predecessor one below it, so each end misses it with at most half the probability that z leaves out.
+    """
+    may_have = counts + z * errors >= target
+    may_not = counts - z * errors < target
+    lower = int(np.argmax(may_have)) if may_have.any() else counts.size - 1
+    upper = counts.size - int(np.argmax(may_not[::-1])) if may_not.any() else 0
+    return lower, min(upper, counts.size - 1)
+
+
+@dataclass(frozen=True)
+class Quantiles(Tabular):
+    """For each level, the threshold at which the curve reaches it, and an interval for it."""
+
+    stratum: str
+    n: int
+    epsilon: float
+    smoothing: str
+    confidence: float
+    levels: list[float]
+    index: list[int]
+    thresholds: list[Any]
+    lower: list[Any]
+    upper: list[Any]
+
+    def columns(self) -> Columns:
+        return {"level": self.levels, "threshold": self.thresholds, "lower": self.lower, "upper": self.upper}
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "stratum": self.stratum,
+            "n": self.n,
+            "epsilon": self.epsilon,
+            "smoothing": self.smoothing,
+            "confidence": self.confidence,
+        }
