@@ -59,8 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _two_strata(calibration)
     compare = _asking(commands, "compare", _compare, "two strata: Kolmogorov-Smirnov distance and Mann-Whitney")
-    compare.add_argument("first", nargs="?")
-    compare.add_argument("second", nargs="?")
+    compare.add_argument("--strata", nargs=2, metavar="NAME", help="default: the two that the campaign has")
     report = _asking(commands, "report", _report, "one self-contained page with all of it", tabular=False)
     report.add_argument("--out", type=Path, required=True, metavar="FILE.html")
     _plan_parser(commands)
@@ -209,10 +208,10 @@ def _calibration(args: argparse.Namespace) -> None:
 
 def _compare(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        strata = client.campaign().strata
-        if args.second is None and len(strata) != 2:
-            raise InvalidQuery("name two strata: this campaign has " + ", ".join(map(repr, strata)))
-        first, second = (args.first or strata[0], args.second) if args.second else strata
+        strata = args.strata or client.campaign().strata
+        if len(strata) != 2:
+            raise InvalidQuery("name two with --strata: this campaign has " + ", ".join(map(repr, strata)))
+        first, second = strata
         made = client.compare(first, second, smoothing=args.smoothing, confidence=args.confidence)
         _show(args, made, client.campaign())
         curves = [client.curve(name, smoothing=args.smoothing) for name in (first, second)]

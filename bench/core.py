@@ -1,4 +1,4 @@
-"""python -m bench core: keys against raw AES and sycret, noise against OpenDP and the paper, all in the same run."""
+"""python -m bench core: keys against raw AES and sycret, noise against OpenDP, smoothing against cvxopt, in one run."""
 
 import argparse
 import subprocess
@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 from Crypto.Cipher import AES
 
-from bench import noise, output
+from bench import noise, output, roles
 from bench.measure import best_in_turn
 from bench.output import Result, print_table, write_json
 from fss import KeyBatch, dcf, dpf
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=20, help="noisy curves for a mean squared error")
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
-    results = [*_against_aes(args), *_against_sycret(args), _memory(args), *noise.results(args)]
+    results = [*_against_aes(args), *_against_sycret(args), _memory(args), *noise.results(args), *roles.results(args)]
     print_table(results)
     write_json(args.json, results, args.seed)
     return 0

@@ -1,0 +1,53 @@
+"""Releases made from known values: without noise, or with the noise that two real servers would add."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from analyst.release import Release
+from campaign.spec import Campaign
+from servers.noise import NoiseTree
+from tests.campaign.helpers import campaign
+
+SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
+Array = np.ndarray[Any, Any]
+
+
+def scored(n: int, seed: int = 0, step: float = 0.01) -> tuple[Array, Array]:
+    """Scores on the grid, and outcomes of a model that is calibrated."""
+    rng = np.random.default_rng(seed)
+    scores = np.round(np.round(rng.beta(2, 4, n) / step) * step, 10)
+    return scores, rng.random(n) < scores
+
+
+def publish(
+    spec: Campaign, values: Array, strata: Sequence[str] | None = None, noise_seed: int | None = None
+) -> Release:
+    """What the servers would publish; without a seed, without noise."""
+    positions = spec.place(values, strata).positions
+    whole = np.cumsum(np.bincount(positions, minlength=1 << spec.bits))
+    if noise_seed is not None:
+        for server in (0, 1):
+            seed = noise_seed.to_bytes(32, "little")
+            whole = whole + NoiseTree(seed, server=server, campaign=bytes(32), mechanism=spec.noise).curve()
+    counts = {}
+    for number, name in enumerate(spec.strata):
+        start = number << spec.grid.bits
+        counts[name] = whole[start : start + spec.grid.size] - (whole[start - 1] if start else 0)
+    return Release(spec, len(values), counts)
+
+
+def two_strata(
+    n: int = 4000, seed: int = 0, noise_seed: int | None = None, **changes: Any
+) -> tuple[Release, Array, Array]:
+    """A release of scores with outcomes, and the scores and outcomes that only the test knows."""
+    spec = campaign(**{"grid": SCORES, "strata": ["no", "yes"], **changes})
+    scores, outcome = scored(n, seed)
+    return publish(spec, scores, np.where(outcome, "yes", "no").tolist(), noise_seed), scores, outcome
+
+
+def one_stratum(n: int = 2000, seed: int = 0, noise_seed: int | None = None, **changes: Any) -> tuple[Release, Array]:
+    spec = campaign(**{"grid": SCORES, **changes})
+    values = scored(n, seed)[0]
+    return publish(spec, values, None, noise_seed), values

@@ -1,0 +1,123 @@
+"""Calibration: the textbook's numbers without noise, an honest p-value with it, and defined behaviour at the edges."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from analyst import calibration
+from analyst.calibration import Groups, hosmer_lemeshow
+from campaign.errors import InvalidQuery, TooNoisy
+from tests.analyst.helpers import Array, publish, two_strata
+
+
+def textbook(scores: Array, outcome: Array, ends: Array) -> float:
+    """Hosmer and Lemeshow's statistic, one record at a time."""
+    groups = [(0.0, 0.0, 0.0, 0.0)] * len(ends)
+    for score, positive in zip(scores.tolist(), outcome.tolist(), strict=True):
+        g = next(i for i, end in enumerate(ends) if score <= end)
+        o0, o1, e0, e1 = groups[g]
+        groups[g] = (o0 + (not positive), o1 + positive, e0 + 1 - score, e1 + score)
+    return sum((o1 - e1) ** 2 / e1 + (o0 - e0) ** 2 / e0 for o0, o1, e0, e1 in groups)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("groups", [10, [0.1, 0.25, 0.5, 1.0]])
+def test_without_noise_it_is_the_textbook(seed: int, groups: int | list[float]) -> None:
+    release, scores, outcome = two_strata(3000, seed)
+    made = release.calibration(groups)
+    found = textbook(scores, outcome, made.groups.upper_ends)
+    assert made.statistic == pytest.approx(found, rel=1e-12)
+    assert made.chi_square_p == pytest.approx(chi2.sf(found, len(made.groups.upper_ends) - 2), rel=1e-12)
+
+
+def test_groups_are_half_open_and_hold_everybody_once() -> None:
+    release, scores, outcome = two_strata(3000)
+    made = release.calibration(10)
+    assert made.groups.sizes.sum() == 3000
+    assert made.groups.table[1].sum() == outcome.sum()
+    assert made.groups.table[3].sum() == pytest.approx(scores.sum())
+    assert made.groups.sizes.max() < 3 * 300
+
+
+def without_noise(groups: Groups) -> Groups:
+    return Groups(groups.upper_ends, groups.table, np.zeros_like(groups.noise), groups.n, groups.epsilon)
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_without_noise_the_simulated_p_value_is_chi_square_s(fitted: bool) -> None:
+    release, *_ = two_strata(20_000)
+    groups = without_noise(release.calibration(10).groups)
+    made = hosmer_lemeshow(groups, fitted=fitted)
+    assert made.degrees_of_freedom == (8 if fitted else 10)
+    # a share of 9999 simulations: to 5 of its standard errors, at most 0.025
+    assert abs(made.p_value - made.chi_square_p) < 0.025
+    simulated = calibration._null(groups, fitted, 2000, np.random.default_rng(1))
+    assert kstest(simulated, chi2(made.degrees_of_freedom).cdf).pvalue > 1e-4
+
+
+def test_the_p_value_with_noise_is_uniform_for_calibrated_models() -> None:
+    """200 calibrated models with noise: our p-values are uniform (false alarm 1e-4), chi-square's are not at all."""
+    ours, naive = [], []
+    for seed in range(200):
+        release, *_ = two_strata(6000, seed, noise_seed=seed, epsilon=0.7)
+        made = release.calibration(8, fitted=False)
+        ours.append(made.p_value)
+        naive.append(made.chi_square_p)
+    assert kstest(ours, "uniform").pvalue > 1e-4
+    assert np.mean(np.array(naive) < 0.05) > 0.5
+    assert np.mean(np.array(ours) < 0.05) < 0.13
+
+
+def test_a_model_that_is_not_calibrated_is_found() -> None:
+    release, scores, _ = two_strata(30_000, noise_seed=1)
+    wrong = np.random.default_rng(2).random(scores.size) < scores**2
+    lying = publish(release.campaign, scores, np.where(wrong, "yes", "no").tolist(), noise_seed=1)
+    assert lying.calibration().p_value < 0.001
+    assert release.calibration(fitted=False).p_value > 0.001
+    assert lying.calibration().observed_over_expected < 0.7
+
+
+def test_the_noise_of_the_groups_is_as_predicted() -> None:
+    """200 releases: every one of the 4 Q numbers varies as its variance says, to 5 standard errors of a deviation."""
+    truth = two_strata(4000, 1)[0].calibration([0.2, 0.4, 1.0]).groups
+    z = []
+    for seed in range(200):
+        release, *_ = two_strata(4000, 1, noise_seed=seed, epsilon=2.0)
+        groups = release.calibration([0.2, 0.4, 1.0]).groups
+        z.append((groups.table - truth.table).ravel() / np.sqrt(np.diag(groups.noise)))
+    assert np.abs(np.std(z, axis=0) - 1).max() < 5 / np.sqrt(400)
+
+
+def test_empty_groups_are_left_out_and_marked() -> None:
+    release, scores, outcome = two_strata(3000)
+    made = release.calibration([0.2, 0.4, 0.6, 0.99, 1.0])
+    used = made.groups.used
+    assert used.tolist() == [True, True, True, True, False]
+    assert made.degrees_of_freedom == 2
+    assert np.isnan(made.observed[-1])
+    assert any("left out" in note for note in made.notes)
+    assert "-" in made.to_text().splitlines()[-1]
+    inside = scores <= 0.99
+    assert made.statistic == pytest.approx(textbook(scores[inside], outcome[inside], made.groups.upper_ends[:-1]))
+
+
+def test_nothing_left_is_an_error() -> None:
+    release, *_ = two_strata(30, noise_seed=3, epsilon=0.1)
+    with pytest.raises(TooNoisy, match="groups have 1 or more expected"):
+        release.calibration([0.01, 0.02, 0.03, 0.04])
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"), [(2, "3 to 1000"), ([0.5, 0.4, 1.0], "increase"), ([0.5, 1.0], "at least 3")]
+)
+def test_bad_groups(groups: int | list[float], message: str) -> None:
+    release, *_ = two_strata(500)
+    with pytest.raises(InvalidQuery, match=message):
+        release.calibration(groups)
+
+
+def test_scores_must_be_probabilities() -> None:
+    grid = {"kind": "linear", "from": 0.0, "to": 2.0, "step": 0.01}
+    release, *_ = two_strata(500, grid=grid)
+    with pytest.raises(InvalidQuery, match="between 0 and 1"):
+        release.calibration()

@@ -1,0 +1,283 @@
+"""The client, the command line and the report against two live servers."""
+
+import asyncio
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.metrics import roc_auc_score
+
+from analyst import AsyncClient, Client
+from analyst.cli import main
+from bench.live import ROOT, Pair, name
+from campaign.errors import (
+    BudgetExceeded,
+    DigestMismatch,
+    InvalidInput,
+    InvalidQuery,
+    NotAuthenticated,
+    NotSealed,
+    PeerMismatch,
+    PeerUnavailable,
+    UnknownCampaign,
+)
+from campaign.spec import Campaign, to_base64url
+from campaign.wire import EcdfAnswer, read
+from tests.analyst.helpers import Array, scored
+from tests.servers.conftest import new_campaign
+from tests.servers.test_answers import both_noises, true_curve
+
+SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with Pair(tmp_path_factory.mktemp("live")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def truth(pair: Pair) -> tuple[Campaign, Array, Array]:
+    """A sealed campaign of scores with outcomes, and what only the test knows."""
+    made = new_campaign(grid=SCORES, strata=["no", "yes"], reserve=1.0, title="Risk <score> & outcome")
+    scores, outcome = scored(6000, 4)
+    pair.create(made)
+    pair.upload_values(made, made.place(scores, np.where(outcome, "yes", "no").tolist()).positions)
+    pair.seal(made)
+    pair.wait_ready(made)
+    return made, scores, outcome
+
+
+def url(pair: Pair, campaign: Campaign, role: int = 0) -> str:
+    return f"{pair.url(role)}/v1/campaigns/{name(campaign)}"
+
+
+def client(pair: Pair, campaign: Campaign, role: int = 0, **more: Any) -> Client:
+    return Client(url(pair, campaign, role), pair.servers[role].analyst, pair.folder / "ca.pem", **more)
+
+
+def test_a_release_is_what_the_servers_published(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    campaign, scores, outcome = truth
+    positions = campaign.place(scores, np.where(outcome, "yes", "no").tolist()).positions
+    whole = true_curve(campaign, positions) + both_noises(pair, campaign)
+    for role in (0, 1):
+        with client(pair, campaign, role) as ask:
+            release = ask.release()
+            assert release.n == 6000
+            assert release.counts["no"].tolist() == whole[:101].tolist()
+            assert release.counts["yes"].tolist() == (whole[128 : 128 + 101] - whole[127]).tolist()
+            assert ask.release() is release
+
+
+def test_every_statistic_is_near_the_truth(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    """To 7 standard errors each: false alarm below 1e-9."""
+    campaign, scores, outcome = truth
+    with client(pair, campaign) as ask:
+        points = ask.ecdf([0.1, 0.5, "0.75"], "yes")
+        right = [(scores[outcome] <= t).sum() for t in (0.1, 0.5, 0.75)]
+        assert (np.abs(points.counts - right) < 7 * points.standard_errors).all()
+        mean = ask.mean("yes")
+        assert abs(mean.value - scores[outcome].mean()) < 7 * mean.standard_error
+        roc = ask.roc()
+        assert abs(roc.auc - roc_auc_score(outcome, scores)) < 7 * roc.auc_error
+        assert abs(ask.quantile([0.5], "no").thresholds[0] - np.median(scores[~outcome])) < 0.1
+        assert ask.compare("no", "yes").distance_lower > 0
+        assert ask.calibration().p_value > 1e-4
+        assert ask.curve("yes").smoothing == "isotonic"
+        assert ask.histogram(10, "no").counts.size == 10
+
+
+def test_async_gives_the_same(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    campaign, *_ = truth
+    with client(pair, campaign) as ask:
+        expected = [ask.quantile().to_dict(), ask.roc().to_dict(), ask.ecdf([0.5]).to_dict(), ask.budget()]
+
+    async def run() -> list[Any]:
+        async with AsyncClient(url(pair, campaign, 1), pair.servers[1].analyst, pair.folder / "ca.pem") as ask:
+            quantile, roc, points = await asyncio.gather(ask.quantile(), ask.roc(), ask.ecdf([0.5]))
+            return [quantile.to_dict(), roc.to_dict(), points.to_dict(), await ask.budget()]
+
+    assert asyncio.run(run()) == expected
+
+
+def test_points_smoothed_among_themselves(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    campaign, *_ = truth
+    with client(pair, campaign) as ask:
+        raw = ask.ecdf([0.5, 0.1, 0.1, -3], "yes", smoothing="none")
+        assert raw.counts[1] == raw.counts[2]
+        assert raw.counts[3] == 0
+        for how in ("isotonic", "l1", "l2"):
+            points = ask.ecdf([0.11, 0.1, 0.12, 0.9], "yes", smoothing=how)
+            assert (np.diff(points.counts[[1, 0, 2, 3]]) >= 0).all()
+
+
+def test_groups_cost_the_reserve_once(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    campaign, scores, outcome = truth
+    ends = [0.2, 0.4, 0.6, 1.0]
+    with client(pair, campaign) as ask:
+        made = ask.groups(ends, 0.4)
+        again = ask.groups(ends, 0.4)
+        assert made.to_dict() == again.to_dict()
+        assert ask.budget().remaining == pytest.approx(0.6)
+        right = [((scores <= b) & (scores > a) & outcome).sum() for a, b in zip([-1, *ends[:-1]], ends, strict=True)]
+        error = np.sqrt(made.groups.noise[0, 0])
+        assert (np.abs(made.groups.table[1] - right) < 12 * error).all()
+        assert made.p_value > 1e-4
+        with pytest.raises(BudgetExceeded):
+            ask.groups([0.5, 1.0], 0.9)
+
+
+def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path) -> None:
+    campaign, *_ = truth
+    address, ca = url(pair, campaign), pair.folder / "ca.pem"
+    with pytest.raises(NotAuthenticated), Client(address, "wrong", ca) as ask:
+        ask.curve()
+    with pytest.raises(InvalidInput, match="certificate that is not trusted"), Client(address, "any") as ask:
+        ask.campaign()
+    with pytest.raises(InvalidInput, match="not an address like"):
+        Client("http://a.example/v1/campaigns/x", "any")
+    unknown = address[:-43] + to_base64url(bytes(32))
+    with pytest.raises(UnknownCampaign), Client(unknown, "any", ca) as ask:
+        ask.campaign()
+    with pytest.raises(PeerUnavailable), Client("https://127.0.0.1:1/v1/campaigns/x", "any", ca) as ask:
+        ask.campaign()
+    with client(pair, campaign) as ask, pytest.raises(InvalidQuery, match="is not one of"):
+        ask.curve("perhaps")
+    open_one = new_campaign(grid=SCORES)
+    pair.create(open_one)
+    with client(pair, open_one) as ask, pytest.raises(NotSealed):
+        ask.curve()
+    with client(pair, campaign) as ask:
+        ask._campaign = Campaign.from_dict({**campaign.model_dump(mode="json", by_alias=True), "title": "another"})
+        with pytest.raises(DigestMismatch):
+            ask.ecdf([0.5])
+
+
+def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    campaign, *_ = truth
+    with client(pair, campaign) as ask:
+        last = read(EcdfAnswer, ask._ask("GET", "/ecdf", params={"at": "1.0", "stratum": "no"}))
+        for wrong in (b"", b"\x93NUMPY\x01\x00", b"{}"):
+            with pytest.raises(PeerMismatch, match="did not send a curve"):
+                ask._read_counts(wrong, last, campaign)
+        short = io.BytesIO()
+        np.save(short, np.zeros(5))
+        with pytest.raises(PeerMismatch, match="does not fit"):
+            ask._read_counts(short.getvalue(), last, campaign)
+        for wrong in (b"", b"[]", b"{}", b'{"campaign": 3}', b'{"campaign": {}}'):
+            with pytest.raises(PeerMismatch, match="did not send a campaign"):
+                ask._read_campaign(wrong)
+        with pytest.raises(PeerMismatch, match="answered 502"):
+            ask._wait(httpx.Response(502, text="<html>bad gateway</html>"), 1, 0)
+
+
+def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT) -> Any:
+    words = [sys.executable, "-m", "analyst.cli", command, url(pair, campaign)]
+    words += ["--ca", str(pair.folder / "ca.pem"), *args]
+    env = {**os.environ, "FSS_TOKEN": pair.servers[0].analyst, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=90, check=False)
+
+
+COMMANDS = {
+    "ecdf": ["--at", "0.1,0.5"],
+    "quantile": ["--levels", "0.5,0.9", "--stratum", "yes"],
+    "histogram": ["--edges", "0.2,0.5,1"],
+    "roc": [],
+    "calibration": ["--groups", "5"],
+    "compare": ["--strata", "no", "yes"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands(pair: Pair, truth: tuple[Campaign, Array, Array], command: str, tmp_path: Path) -> None:
+    campaign, *_ = truth
+    picture = tmp_path / "picture.png"
+    text = run(pair, campaign, command, *COMMANDS[command], "--plot", str(picture))
+    assert text.returncode == 0, text.stderr
+    assert campaign.title in text.stdout
+    with Image.open(picture) as image:
+        assert image.width > 500
+        assert len(set(image.convert("L").resize((60, 60)).tobytes())) > 5
+    document = json.loads(run(pair, campaign, command, *COMMANDS[command], "--json").stdout)
+    assert document["epsilon"] == 1.0
+    assert document["n"] == 6000
+    table = run(pair, campaign, command, *COMMANDS[command], "--csv").stdout.splitlines()
+    assert table[0].split(",")[0] in document
+
+
+def test_calibration_by_spending(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    campaign, *_ = truth
+    done = run(pair, campaign, "calibration", "--ends", "0.3,0.5,1", "--spend", "0.3", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["epsilon"] == 0.3
+    assert "remain" in done.stderr
+
+
+def test_the_report_is_one_page_that_needs_nothing_else(
+    pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path
+) -> None:
+    campaign, *_ = truth
+    out = tmp_path / "report.html"
+    done = run(pair, campaign, "report", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    page = out.read_text()
+    assert "Risk &lt;score&gt; &amp; outcome" in page
+    assert "<score>" not in page
+    for word in ("epsilon = 2", "Calibration", "ROC", "Distribution: yes", "both servers working together"):
+        assert word in page, word
+    assert page.count("<svg") == 1 + 2 * 2 + 2 + 1
+    assert "http://" not in page.replace("http://www.w3.org/", "").replace("http://purl.org/", "").replace(
+        "http://creativecommons.org/", ""
+    )
+    assert "https://" not in page.replace("https://matplotlib.org/", "")
+    for svg in page.split("<svg")[1:]:
+        ElementTree.fromstring("<svg" + svg[: svg.index("</svg>")] + "</svg>")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--at", "abc"], 65, "invalid-value"),
+        (["--stratum", "perhaps"], 65, "is not one of"),
+        (["--token-file", "/nonexistent"], 64, "No such file"),
+        (["--plot", "picture.txt"], 65, "picture.txt"),
+    ],
+)
+def test_mistakes_are_one_line(
+    pair: Pair, truth: tuple[Campaign, Array, Array], args: list[str], code: int, words: str
+) -> None:
+    done = run(pair, truth[0], "ecdf", *args)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_token_and_no_server(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FSS_TOKEN", raising=False)
+    assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 65
+    assert "a token is needed" in capsys.readouterr().err
+    monkeypatch.setenv("FSS_TOKEN", "x")
+    monkeypatch.setattr("analyst.client.ATTEMPTS", 1)
+    assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 75
+    assert "cannot be reached" in capsys.readouterr().err
+
+
+def test_plan_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", "--thresholds", "1000", "--n", "5000", "--epsilon", "1", "--accuracy", "0.01"]
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "2114" in text
+    assert "with n = 5000: epsilon 0.42" in text
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["parties_needed"] == [2114]
+    assert main(["plan", "--epsilon", "100"]) == 65

@@ -1,0 +1,76 @@
+"""ROC, AUC, precision and recall, and comparisons: equal to scikit-learn and scipy without noise, honest with it."""
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp, mannwhitneyu
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
+
+from analyst.roc import Roc
+from campaign.errors import InvalidQuery, TooNoisy
+from tests.analyst.helpers import two_strata
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_noise_it_is_scikit_learn(seed: int) -> None:
+    release, scores, outcome = two_strata(3000, seed)
+    roc = release.roc()
+    fpr, tpr, thresholds = roc_curve(outcome, scores, drop_intermediate=False)
+    # Ours calls positive who is above t, theirs who is at or above t: the next higher threshold of the grid.
+    tau = release.campaign.grid.all_thresholds
+    at = [tau.size - int(np.searchsorted(tau, t)) for t in thresholds[1:]]
+    assert roc.false_positive_rate[at] == pytest.approx(fpr[1:], abs=1e-12)
+    assert roc.true_positive_rate[at] == pytest.approx(tpr[1:], abs=1e-12)
+    precision, recall, levels = precision_recall_curve(outcome, scores)
+    at = [tau.size - int(np.searchsorted(tau, t)) for t in levels]
+    assert roc.precision[at] == pytest.approx(precision[:-1], abs=1e-12)
+    assert roc.recall[at] == pytest.approx(recall[:-1], abs=1e-12)
+    assert roc.auc == pytest.approx(roc_auc_score(outcome, scores), abs=1e-12)
+    assert roc.average_precision == pytest.approx(average_precision_score(outcome, scores), abs=1e-12)
+    assert (roc.false_positive_rate[0], roc.true_positive_rate[-1]) == (0.0, 1.0)
+
+
+def test_without_noise_a_comparison_is_scipy() -> None:
+    release, scores, outcome = two_strata(3000)
+    made = release.compare("no", "yes")
+    assert made.distance == pytest.approx(ks_2samp(scores[outcome], scores[~outcome]).statistic, abs=1e-12)
+    u = mannwhitneyu(scores[outcome], scores[~outcome]).statistic
+    assert made.superiority == pytest.approx(u / (outcome.sum() * (~outcome).sum()), abs=1e-12)
+    assert made.distance_lower < made.distance < made.distance_upper
+
+
+@pytest.mark.parametrize("mechanism", ["slice-tree", "paper-tree"])
+def test_the_errors_of_the_area_are_as_predicted(mechanism: str) -> None:
+    """300 noisy releases: the standardised error has mean 0 and deviation 1, to 5 of their standard errors."""
+    z = []
+    for seed in range(300):
+        release, scores, outcome = two_strata(4000, 1, noise_seed=seed, mechanism=mechanism, epsilon=2.0)
+        roc = release.roc(smoothing="none")
+        z.append((roc.auc - roc_auc_score(outcome, scores)) / roc.auc_error)
+    assert abs(np.mean(z)) < 5 / np.sqrt(300) + 0.1  # second-order bias is not in the error
+    assert abs(np.std(z) - 1) < 5 / np.sqrt(600)
+
+
+def test_an_empty_stratum_is_an_error_and_a_small_one_a_note() -> None:
+    release, *_ = two_strata(500, strata=["no", "yes", "unknown"])
+    with pytest.raises(TooNoisy, match="'unknown' has 0 values"):
+        release.roc("no", "unknown")
+    few, *_ = two_strata(400, noise_seed=5, epsilon=0.2)
+    assert any("three standard errors" in note for note in few.roc().notes)
+
+
+def test_nobody_called_positive_has_precision_one() -> None:
+    release, *_ = two_strata(500)
+    assert release.roc().precision[0] == 1.0
+
+
+def test_what_cannot_be_asked() -> None:
+    release, *_ = two_strata(100, strata=["no", "yes", "unknown"])
+    with pytest.raises(InvalidQuery, match="name the negative and the positive"):
+        release.roc()
+    with pytest.raises(InvalidQuery, match="needs two strata"):
+        release.roc("no", "no")
+    other, *_ = two_strata(100, title="another", strata=["no", "yes"])
+    with pytest.raises(InvalidQuery, match="same campaign"):
+        Roc(release.curve("no"), other.curve("yes"))
+    with pytest.raises(InvalidQuery, match="is not one of"):
+        release.curve("perhaps")
