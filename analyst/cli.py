@@ -71,9 +71,21 @@ def _asking(
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
     parser.set_defaults(run=run)
-    parser.add_argument("campaign", metavar="URL", help="its address at either server")
+    known = os.environ.get("FSS_CAMPAIGN", "").split()
+    parser.add_argument(
+        "campaign",
+        metavar="URL",
+        nargs="?",
+        default=known[0] if known else None,
+        help="its address at either server; default: the first one in the environment variable FSS_CAMPAIGN",
+    )
     parser.add_argument("--token-file", type=Path, help="default: the environment variable FSS_TOKEN")
-    parser.add_argument("--ca", type=Path, help="the server's certificate authority, if the system does not know it")
+    parser.add_argument(
+        "--ca",
+        type=Path,
+        default=os.environ.get("FSS_CA"),
+        help="the server's certificate authority, if the system does not know it; default: FSS_CA",
+    )
     if tabular:
         parser.add_argument("--smoothing", choices=get_args(Smoothing), default="isotonic")
         parser.add_argument("--confidence", type=float, default=0.95, help="of intervals and bands")
@@ -123,6 +135,8 @@ def _numbers(text: str) -> list[float]:
 
 def _client(args: argparse.Namespace) -> Client:
     token = args.token_file.read_text().strip() if args.token_file else os.environ.get("FSS_TOKEN", "")
+    if args.campaign is None:
+        raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
     if not token:
         raise InvalidQuery("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
     return Client(args.campaign, token, args.ca)

@@ -42,7 +42,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     send = commands.add_parser("upload", help="turn values into keys and send them to both servers")
     send.add_argument(
-        "--campaign", nargs=2, required=True, metavar="URL", help="its address at server 0 and at server 1"
+        "--campaign",
+        nargs=2,
+        metavar="URL",
+        default=os.environ.get("FSS_CAMPAIGN", "").split(),
+        help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
     )
     source = send.add_mutually_exclusive_group(required=True)
     source.add_argument("--value", help="one value")
@@ -51,7 +55,12 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--stratum", help="the category of the one value")
     send.add_argument("--stratum-column", help="the column of the categories")
     send.add_argument("--token-file", type=Path, help="default: the environment variable FSS_TOKEN")
-    send.add_argument("--ca", type=Path, help="the servers' certificate authority, if the system does not know it")
+    send.add_argument(
+        "--ca",
+        type=Path,
+        default=os.environ.get("FSS_CA"),
+        help="the servers' certificate authority, if the system does not know it; default: FSS_CA",
+    )
     send.add_argument("--receipt", type=Path, help="default: fss-receipt-CAMPAIGN.json for a file, none for one value")
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")

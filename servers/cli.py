@@ -170,10 +170,14 @@ def _create(args: argparse.Namespace) -> int:
         print(f"  upload token: {made.upload_token}")
     for token in made.invitations:
         print(f"  invitation: {token}")
+    variables = args.file.with_suffix(".env")
+    variables.unlink(missing_ok=True)
+    setup.write_secret(variables, operator.environment(remotes, made))
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
-    print(f"\nnext: parties upload; then\n  fss-server campaign seal {name}")
+    print(f"\nnext: . {variables}   # its addresses, for the programs of parties and analysts")
+    print("      fss-dealer upload --csv FILE --column NAME\n      fss-server campaign seal $FSS_ID")
     return OK
 
 
@@ -225,7 +229,7 @@ def _seal(args: argparse.Namespace) -> int:
     print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
     print(f"{orphans['here']} at server 0, {orphans['there']} at server 1")
     operator.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line}", end="", flush=True))
-    print(f"\n\nnext: ask, for example\n  GET {remotes[0].url}/v1/campaigns/{args.id}/quantiles?q=0.25,0.5,0.75")
+    print(f"\n\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK
 
 

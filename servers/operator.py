@@ -1,5 +1,6 @@
 """What an operator does to campaigns, at both servers: the work behind `fss-server campaign`."""
 
+import shlex
 import ssl
 import time
 import tomllib
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 
 from campaign.errors import PeerUnavailable, Problem, parse_problem
-from campaign.spec import Campaign
+from campaign.spec import Campaign, to_base64url
 from servers.settings import BadSettings, hash_token
 from servers.setup import new_token
 
@@ -37,7 +38,7 @@ class Remote:
     """One server, reached with its operator's token."""
 
     def __init__(self, number: int, url: str, ca: Path, token: str) -> None:
-        self.number, self.url = number, url
+        self.number, self.url, self.ca = number, url, ca
         self._http = httpx.Client(
             base_url=url,
             verify=ssl.create_default_context(cafile=str(ca)),
@@ -89,6 +90,17 @@ def create(remotes: list[Remote], new: Created) -> None:
             where = f"; it exists at server {', '.join(map(str, done))} only" if done else ""
             raise type(problem)(f"{problem.detail}{where}") from None
         done.append(remote.number)
+
+
+def environment(remotes: list[Remote], new: Created) -> str:
+    """Shell variables that tell parties' and analysts' programs where a campaign lives; parties get its token, too."""
+    name = to_base64url(new.campaign.id)
+    found = {"FSS_ID": name, "FSS_CAMPAIGN": " ".join(f"{r.url}/v1/campaigns/{name}" for r in remotes)}
+    if len({remote.ca.resolve() for remote in remotes}) == 1:
+        found["FSS_CA"] = str(remotes[0].ca.resolve())
+    if new.upload_token:
+        found["FSS_TOKEN"] = new.upload_token
+    return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in found.items())
 
 
 def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:
