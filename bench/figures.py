@@ -1,0 +1,54 @@
+"""python -m bench figures [NAME ...]: the paper's experiments, with its mechanism and ours in the same pictures."""
+
+import json
+from pathlib import Path
+
+from bench import output
+from bench.paper import hosmer, roc, runtime, synthetic
+from bench.paper.figure import Claim, Figure, MissingData, Options, write_csv
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure for figure in [*synthetic.FIGURES, *roc.FIGURES, *hosmer.FIGURES, *runtime.FIGURES]
+}
+
+
+def main(argv: list[str]) -> int:
+    parser = output.parser("figures", __doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FIGURES)}; default: all")
+    parser.add_argument("--data-dir", type=Path, help="where the paper's data sets are (docs/benchmarks.md)")
+    parser.add_argument("--out", type=Path, default=Path("bench-results/figures"), help="for PNG and CSV files")
+    parser.add_argument("--runs", type=int, default=100, help="repetitions with fresh noise")
+    parser.add_argument("--levels", type=int, default=15, help="N = 2^levels for synthetic data")
+    args = parser.parse_args(argv)
+    unknown = [name for name in args.names if name not in FIGURES]
+    if unknown:
+        parser.error(f"there is no figure {unknown[0]!r}; there are {', '.join(FIGURES)}")
+    output.print_machine(args.seed)
+    args.out.mkdir(parents=True, exist_ok=True)
+    options = Options(args.out, args.runs, args.seed, args.levels, args.data_dir)
+    claims = [claim for name in args.names or FIGURES for claim in _make(FIGURES[name], options)]
+    print_claims(claims)
+    if args.json:
+        body = {**output.about(args.seed), "runs": args.runs, "claims": [vars(claim) for claim in claims]}
+        Path(args.json).write_text(json.dumps(body, indent=2) + "\n")
+        print(f"\nwrote {args.json}")
+    return 0
+
+
+def _make(figure: Figure, options: Options) -> list[Claim]:
+    try:
+        rows = figure.compute(options)
+    except MissingData as missing:
+        print(f"{figure.name}: left out. {missing}")
+        return []
+    write_csv(options.out / f"{figure.name}.csv", rows)
+    figure.draw(rows, options)
+    print(f"{figure.name}: {options.out / figure.name}.png and .csv")
+    return figure.claims(rows)
+
+
+def print_claims(claims: list[Claim]) -> None:
+    print("\nwhat the paper says, and what we measured")
+    for claim in claims:
+        print(f"  {'holds' if claim.holds else 'DOES NOT HOLD':<14} {claim.figure:<18} {claim.paper}")
+        print(f"{'':36}{claim.measured}")
