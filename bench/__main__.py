@@ -2,11 +2,12 @@
 
 import sys
 
-from bench import core, demo, docs, system
+from bench import communication, core, demo, docs, system
 
 COMMANDS = {
     "core": (core.main, "keys and noise, as ratios against raw AES, sycret, OpenDP and the paper"),
     "system": (system.main, "two real servers over TLS: uploads, sealing, evaluation, answers, memory"),
+    "communication": (communication.main, "bytes on the wire: ours, a pointwise and a one-hot protocol, all real"),
     "docs": (docs.main, "write the parts of docs/ that follow from the code"),
     "demo": (demo.main, "key generation and evaluation end to end, in a few seconds"),
 }
@@ -16,7 +17,7 @@ def main(argv: list[str]) -> int:
     if not argv or argv[0] not in COMMANDS:
         print("usage: python -m bench NAME [options]\n")
         for name, (_, what) in COMMANDS.items():
-            print(f"  {name:<8} {what}")
+            print(f"  {name:<13} {what}")
         return 0 if argv in ([], ["-h"], ["--help"]) else 2
     return COMMANDS[argv[0]][0](argv[1:])
 

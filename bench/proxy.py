@@ -38,7 +38,7 @@ class Count:
         return Count(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
 
 
-class _Records:
+class Records:
     """Follows one direction of a TLS connection from record to record."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Proxy:
 
     async def _pipe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
         """Read to the end even when nobody takes it any more, then pass the end on."""
-        records = _Records()
+        records = Records()
         with suppress(ConnectionError):
             while data := await reader.read(1 << 16):
                 setattr(self._count, way, getattr(self._count, way) + len(data))
