@@ -78,7 +78,9 @@ class Pair:
 
     def __enter__(self) -> Self:
         for role in (0, 1):
-            self.start(role)
+            self.start(role, wait=False)
+        for role in (0, 1):
+            self.wait(role)
         return self
 
     def __exit__(
@@ -134,8 +136,9 @@ class Pair:
     def log(self, role: int) -> str:
         return (self.folder / f"server{role}.log").read_text()
 
-    def events(self, role: int) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log(role).splitlines() if line.startswith("{")]
+    def events(self, role: int, start: int = 0) -> list[dict[str, Any]]:
+        """What a server has logged, after so many characters."""
+        return [json.loads(line) for line in self.log(role)[start:].splitlines() if line.startswith("{")]
 
     def url(self, role: int) -> str:
         return f"https://127.0.0.1:{self.ports[role]}"
