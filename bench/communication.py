@@ -12,8 +12,11 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from bench import communication_plots, communication_tables, output
+from bench import communication_plots, output
+from bench.communication_tables import APPROXIMATELY, Table, all_tables
+from bench.docs import write_between
 from bench.findings import Found, Key, Plan, Runs
+from bench.live import ROOT
 from bench.output import print_table, write_json
 from bench.protocols import (
     OURS,
@@ -29,10 +32,11 @@ from bench.proxy import Count
 from bench.traffic import Counted, Run
 from bench.traffic_model import Model, parts
 
+START, END = "<!-- communication: made by python -m bench communication --docs -->", "<!-- end of communication -->"
 BARE = 20
 
 
-FULL = Plan(30, 16, (1, 3, 10, 30, 100), (1, 3, 10, 30), (10, 20, 40), 10, (8, 12, 16, 20), 4, 100)
+FULL = Plan(30, 16, (1, 3, 10, 30, 100), (1, 3, 10, 30), (10, 20, 40), 10, (8, 12, 16, 20), 4, 50)
 QUICK = Plan(6, 16, (1, 10, 30), (1, 3, 10), (3, 6, 12), 10, (8, 12, 16), 2, 30)
 
 
@@ -45,15 +49,26 @@ def main(argv: list[str]) -> int:
     output.print_machine(args.seed)
     with tempfile.TemporaryDirectory() as folder, both_pairs(Path(folder)) as pairs:
         found = measure(QUICK if args.quick else FULL, *pairs, args.seed)
-    tables = communication_tables.tables(found)
+    tables = all_tables(found)
     print("\n\n".join(table.as_text() for table in tables) + "\n")
     print_table(found.results())
     write_json(args.json, found.results(), args.seed, **found.as_json())
     if args.out is not None:
         communication_plots.draw(found, args.out)
     if args.docs:
-        communication_tables.write_page(found, tables, args.seed)
+        write_page(found, tables, args.seed)
     return 0
+
+
+def write_page(found: Found, tables: list[Table], seed: int) -> None:
+    """Tables and plots of this run, between the markers of docs/benchmarks.md."""
+    about, docs = output.about(seed), ROOT / "docs"
+    pictures = communication_plots.draw(found, docs / "images")
+    command = f"`{about['command']}`, commit {about['commit']}, seed {seed}, {about['cpu']}, {about['cores']} cores."
+    marks = f"{APPROXIMATELY} marks what was extrapolated from the measured costs of connections and messages."
+    shown = [f"![{caption}](images/{path.name})" for path, caption in pictures]
+    body = [f"Made by {command} {marks}", *shown, *(table.as_markdown() for table in tables)]
+    write_between(docs / "benchmarks.md", START, END, "\n\n".join(body))
 
 
 def measure(plan: Plan, ours: Counted, baseline: Counted, seed: int) -> Found:

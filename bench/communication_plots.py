@@ -85,14 +85,14 @@ def _by_queries(found: Found) -> Figure:
     for line, label in LINES.items():
         rows = found.along_queries(line)
         _line(axes, rows, [row.queries for row in rows], STYLES[line], label)
-    for alive, right in ((False, 0.5), (True, 1.6)):
+    for alive, right in ((False, 0.4), (True, 1.7)):
         at = found.crossover(alive)
         if at is not None:
             _mark(axes, at, found.ours(at), right, "kept alive" if alive else "new connections")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylim(bottom=1e3)
     _bytes_on_y(axes)
+    axes.set_ylim(bottom=1e3)
     axes.set_xlabel("questions |B|")
     axes.set_title(f"One party, TLS and HTTP included (n = {found.plan.n}, N = {_power(found.plan.bits)})", fontsize=10)
     _legend(axes)
@@ -121,7 +121,9 @@ def _by_grid(found: Found) -> Figure:
     axes.set_xticks([1 << bits for bits in every], [_power(bits) for bits in every])
     _bytes_on_y(axes)
     axes.set_xlabel("positions of the grid N")
-    axes.set_title(f"One party, TLS and HTTP included ({found.plan.grid_queries} questions)", fontsize=10)
+    axes.set_title(
+        f"One party, TLS and HTTP included (n = {found.plan.grid_n}, {found.plan.grid_queries} questions)", fontsize=10
+    )
     _legend(axes)
     return figure
 

@@ -1,16 +1,12 @@
 """The tables of `python -m bench communication`, for the terminal and for docs/benchmarks.md."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench import onehot, output, pointwise
-from bench.docs import write_between
+from bench import onehot, pointwise
 from bench.findings import Found, Key
 from bench.protocols import OURS
 from bench.traffic_model import Row
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-START, END = "<!-- communication: made by python -m bench communication --docs -->", "<!-- end of communication -->"
 APPROXIMATELY = "≈"
 
 
@@ -46,7 +42,7 @@ LINES: dict[Key, str] = {
 }
 
 
-def tables(found: Found) -> list[Table]:
+def all_tables(found: Found) -> list[Table]:
     return [_by_queries(found), _by_kind(found), _by_crowd(found), _by_grid(found), _parts(found)]
 
 
@@ -109,16 +105,3 @@ def _parts(found: Found) -> Table:
     rows = [[name, f"{value:,.0f}", f"{value / whole:.0%}"] for name, value in found.parts.items()]
     title = f"Where a party's bytes go with ours, N = 2^{found.plan.bits}, both servers"
     return Table(title, ["part", "bytes", "share"], [*rows, ["together", f"{whole:,.0f}", "100%"]])
-
-
-def write_page(found: Found, made: list[Table], seed: int) -> None:
-    """Tables and plots of this run, between the markers of docs/benchmarks.md."""
-    from bench import communication_plots
-
-    about = output.about(seed)
-    pictures = communication_plots.draw(found, DOCS / "images")
-    command = f"`{about['command']}`, commit {about['commit']}, seed {seed}, {about['cpu']}, {about['cores']} cores."
-    shown = [f"![{caption}](images/{path.name})" for path, caption in pictures]
-    marks = f"{APPROXIMATELY} marks what was extrapolated from the measured costs of connections and messages."
-    body = "\n\n".join([f"{command} {marks}", *shown, *(table.as_markdown() for table in made)])
-    write_between(DOCS / "benchmarks.md", START, END, body)

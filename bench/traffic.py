@@ -107,9 +107,15 @@ class Counted:
         return [f"{proxy.url}/v1/campaigns/{name(campaign)}" for proxy in self.party]
 
     def client(self, token: str, keep_alive: bool, base_url: str = "") -> httpx.AsyncClient:
+        """A connection that is kept alive stays open for the whole run, however slow the machine is."""
         headers = {"Authorization": f"Bearer {token}"} | ({} if keep_alive else {"Connection": "close"})
         return httpx.AsyncClient(
-            base_url=base_url, verify=self.pair.context, headers=headers, timeout=60, trust_env=False
+            base_url=base_url,
+            verify=self.pair.context,
+            headers=headers,
+            limits=httpx.Limits(keepalive_expiry=None),
+            timeout=60,
+            trust_env=False,
         )
 
     @asynccontextmanager
@@ -126,10 +132,10 @@ class Counted:
 
             yield ask
 
-    def requests(self, role: int) -> list[dict[str, Any]]:
-        """What a server has answered. It logs as it answers, so that after one more answer all of it is there."""
+    def logged(self, role: int) -> int:
+        """How long a server's log is. It logs as it answers, so that after one more answer all is there."""
         self.pair.wait(role)
-        return [event for event in self.pair.events(role) if event["event"] == "request"]
+        return len(self.pair.log(role))
 
 
 def _kind(route: str) -> str | None:
@@ -145,7 +151,7 @@ class Meter:
 
     def __init__(self, servers: Counted) -> None:
         self._servers, self._before = servers, self._counts(servers)
-        self._seen = [len(servers.requests(role)) for role in (0, 1)]
+        self._logged = [servers.logged(role) for role in (0, 1)]
 
     @staticmethod
     def _counts(servers: Counted) -> list[Count]:
@@ -156,8 +162,9 @@ class Meter:
     def run(self, predicted: dict[str, int], answers: list[int], **about: Any) -> Run:
         bodies, requests = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
         for role in (0, 1):
-            for event in self._servers.requests(role)[self._seen[role] :]:
-                kind = _kind(event["route"])
+            self._servers.logged(role)
+            for event in self._servers.pair.events(role, self._logged[role]):
+                kind = _kind(event.get("route", ""))
                 if kind is not None:
                     bodies[kind] += event["received"] + event["sent"]
                     requests[kind] += 1

@@ -13,7 +13,7 @@ import pytest
 from bench import onehot, pointwise
 from bench.communication import measure, run_all
 from bench.communication_plots import draw
-from bench.communication_tables import tables
+from bench.communication_tables import all_tables
 from bench.findings import Found, Plan
 from bench.protocols import OURS, Study, both_pairs, study_campaign
 from bench.proxy import Proxy, Records
@@ -30,7 +30,7 @@ SMALL = Plan(
     crowds=(2, 3),
     crowd_queries=4,
     grids=(4, 6),
-    grid_n=2,
+    grid_n=3,
     grid_queries=4,
     more_queries=(100,),
     more_crowds=(1000,),
@@ -92,7 +92,7 @@ def test_every_row_says_whether_it_was_measured(found: Found) -> None:
         assert [row.measured for row in found.along_queries(line)] == [True, True, False]
         assert [row.measured for row in found.along_crowds(line)] == [True, True, False]
         assert [row.measured for row in found.along_grids(line)] == [True, True, False]
-    text = "\n".join(table.as_text() for table in tables(found))
+    text = "\n".join(table.as_text() for table in all_tables(found))
     # One extrapolated row in each of three sweeps: four protocols, and in one of them both servers of two.
     assert text.count("≈") == 4 + (4 + 2 * 2) + 4
 
