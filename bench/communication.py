@@ -13,7 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from bench import communication_plots, output
-from bench.communication_tables import APPROXIMATELY, Table, all_tables
+from bench.communication_tables import APPROXIMATELY, Table, all_tables, summary
 from bench.docs import write_between
 from bench.findings import Found, Key, Plan, Runs
 from bench.live import ROOT
@@ -67,7 +67,7 @@ def write_page(found: Found, tables: list[Table], seed: int) -> None:
     command = f"`{about['command']}`, commit {about['commit']}, seed {seed}, {about['cpu']}, {about['cores']} cores."
     marks = f"{APPROXIMATELY} marks what was extrapolated from the measured costs of connections and messages."
     shown = [f"![{caption}](images/{path.name})" for path, caption in pictures]
-    body = [f"Made by {command} {marks}", *shown, *(table.as_markdown() for table in tables)]
+    body = [summary(found), *shown, *(table.as_markdown() for table in tables), f"Made by {command} {marks}"]
     write_between(docs / "benchmarks.md", START, END, "\n\n".join(body))
 
 
@@ -121,8 +121,6 @@ def _confirm(found: Found, baseline: Counted, rng: np.random.Generator) -> dict[
         for queries in (at - 1, at):
             campaign, asked = study_campaign(plan.bits, rng.bytes(32)), _different(rng, 1 << plan.bits, queries)
             run = run_pointwise(baseline, Study(campaign, values, asked, rng.bytes, alive), noise)
-            dearer = run.per_party > found.ours(queries)
-            confirmed[f"{queries} questions, {'kept alive' if alive else 'new connections'}"] = dearer == (
-                queries >= at
-            )
+            name = f"{queries} questions, {'kept alive' if alive else 'new connections'}"
+            confirmed[name] = (run.per_party > found.ours(queries)) == (queries >= at)
     return confirmed

@@ -42,6 +42,17 @@ LINES: dict[Key, str] = {
 }
 
 
+def summary(found: Found) -> str:
+    """The outcome in two sentences."""
+    value = {result.key: result.value or 0.0 for result in found.results()}
+    return (
+        f"With ours a party sends and receives {size(value['party_bytes_ours'])}, once, for all questions. Pointwise, "
+        f"every question costs a party {size(value['query_bytes_kept'])} on a connection that is kept alive and "
+        f"{size(value['query_bytes_fresh'])} on a new one: ours is cheaper from {value['crossover_kept']:.0f} or "
+        f"{value['crossover_fresh']:.0f} questions on, by HTTP bodies alone from {value['crossover_bodies']:.0f}."
+    )
+
+
 def all_tables(found: Found) -> list[Table]:
     return [_by_queries(found), _by_kind(found), _by_crowd(found), _by_grid(found), _parts(found)]
 

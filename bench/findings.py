@@ -122,4 +122,16 @@ class Found:
             {**asdict(as_row(r)), "bodies": r.bodies, "predicted": r.predicted, "requests": r.requests}
             for r in self.runs
         ]
-        return {"sweeps": rows, "runs": runs, "parts": self.parts, "confirmed": self.confirmed}
+        return {"sweeps": rows, "crossovers": self._crossovers(), "runs": runs, "parts": self.parts}
+
+    def _crossovers(self) -> dict[str, object]:
+        """By what a party sends and receives, for every grid; by all traffic, for every number of parties."""
+        plan, modes = self.plan, {"kept_alive": True, "new_connections": False}
+        grids, crowds = (*plan.grids, *plan.more_grids), (*plan.crowds, *plan.more_crowds)
+        return {
+            "party_by_bits": {b: {mode: self.crossover(alive, b) for mode, alive in modes.items()} for b in grids},
+            "total_by_parties": {
+                n: {mode: self.crossover_of_totals(n, alive) for mode, alive in modes.items()} for n in crowds
+            },
+            "confirmed": self.confirmed,
+        }

@@ -13,7 +13,7 @@ import pytest
 from bench import onehot, pointwise
 from bench.communication import measure, run_all
 from bench.communication_plots import draw
-from bench.communication_tables import all_tables
+from bench.communication_tables import all_tables, summary
 from bench.findings import Found, Plan
 from bench.protocols import OURS, Study, both_pairs, study_campaign
 from bench.proxy import Proxy, Records
@@ -104,6 +104,8 @@ def test_results_and_json(found: Found) -> None:
     assert results["model_off"].met
     body = json.loads(json.dumps(found.as_json()))
     assert {row["measured"] for row in body["sweeps"]["queries"]} == {True, False}
+    assert body["crossovers"]["party_by_bits"]["6"]["kept_alive"] == results["crossover_kept"].value
+    assert f"from {results['crossover_kept'].value:.0f} or" in summary(found)
 
 
 def test_plots_are_drawn(found: Found, tmp_path: Path) -> None:
