@@ -8,6 +8,7 @@ from bench.protocols import OURS
 from bench.traffic_model import Row
 
 APPROXIMATELY = "≈"
+CROSSOVERS = ("crossover, kept alive", "crossover, new connections")
 
 
 @dataclass(frozen=True)
@@ -23,14 +24,17 @@ class Table:
         return "\n".join([self.title, *shown])
 
     def as_markdown(self) -> str:
-        lines = [self.header, ["---:"] * len(self.header), *self.rows]
+        lines = [self.header, [":---", *["---:"] * (len(self.header) - 1)], *self.rows]
         return "\n".join([f"{self.title}:", "", *("| " + " | ".join(line) + " |" for line in lines)])
 
 
 def size(value: float, measured: bool = True) -> str:
     """Bytes in a form that can be read; what was extrapolated is marked."""
     unit, name = next((u, n) for u, n in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")) if value >= u or u == 1)
-    text = f"{value / unit:.1f} {name}" if unit > 1 else f"{value:.0f} B"
+    return mark(f"{value / unit:.1f} {name}" if unit > 1 else f"{value:.0f} B", measured)
+
+
+def mark(text: str, measured: bool) -> str:
     return text if measured else f"{APPROXIMATELY}{text}"
 
 
@@ -60,10 +64,10 @@ def all_tables(found: Found) -> list[Table]:
 def _by_queries(found: Found) -> Table:
     plan = found.plan
     columns = [found.along_queries(line) for line in LINES]
-    header = ["questions", *LINES.values(), "round trips: ours", "kept alive", "new"]
+    header = ["questions", *LINES.values(), "round trips: ours", "kept alive", "new connections"]
     rows = []
     for each in zip(*columns, strict=True):
-        trips = [f"{row.round_trips:.0f}" for row in each[:3]]
+        trips = [mark(f"{row.round_trips:.0f}", row.measured) for row in each[:3]]
         rows.append([str(each[0].queries), *(_party(row) for row in each), *trips])
     return Table(f"What one party sends and receives, n = {plan.n}, N = 2^{plan.bits}", header, rows)
 
@@ -90,22 +94,22 @@ def _by_kind(found: Found) -> Table:
 
 def _by_crowd(found: Found) -> Table:
     plan = found.plan
-    header = ["parties", *LINES.values(), "ours: server 0 / 1", "kept alive: server 0 / 1", "crossover", "new"]
+    header = ["parties", *LINES.values(), "ours: server 0 / 1", "kept alive: server 0 / 1", *CROSSOVERS]
     rows = []
     for each in zip(*(found.along_crowds(line) for line in LINES), strict=True):
         n = each[0].n
         servers = [" / ".join(size(s, row.measured) for s in row.servers) for row in each[:2]]
-        crossovers = [str(found.crossover_of_totals(n, alive)) for alive in (True, False)]
+        crossovers = [mark(str(found.crossover_of_totals(n, alive)), each[0].measured) for alive in (True, False)]
         rows.append([f"{n:,}", *(size(row.total, row.measured) for row in each), *servers, *crossovers])
     title = f"All traffic, servers and analyst included, N = 2^{plan.bits}, {plan.crowd_queries} questions"
     return Table(title, header, rows)
 
 
 def _by_grid(found: Found) -> Table:
-    header = ["positions", *LINES.values(), "crossover, kept alive", "new"]
+    header = ["positions", *LINES.values(), *CROSSOVERS]
     rows = []
     for each in zip(*(found.along_grids(line) for line in LINES), strict=True):
-        crossovers = [str(found.crossover(alive, each[0].bits)) for alive in (True, False)]
+        crossovers = [mark(str(found.crossover(alive, each[0].bits)), each[0].measured) for alive in (True, False)]
         rows.append([f"2^{each[0].bits}", *(_party(row) for row in each), *crossovers])
     title = f"What one party sends and receives, {found.plan.grid_queries} questions, by size of the grid"
     return Table(title, header, rows)

@@ -93,8 +93,9 @@ def test_every_row_says_whether_it_was_measured(found: Found) -> None:
         assert [row.measured for row in found.along_crowds(line)] == [True, True, False]
         assert [row.measured for row in found.along_grids(line)] == [True, True, False]
     text = "\n".join(table.as_text() for table in all_tables(found))
-    # One extrapolated row in each of three sweeps: four protocols, and in one of them both servers of two.
-    assert text.count("≈") == 4 + (4 + 2 * 2) + 4
+    # One extrapolated row in each of three sweeps: four protocols each, and round trips of three; both servers of two
+    # and two crossovers; two crossovers.
+    assert text.count("≈") == (4 + 3) + (4 + 2 * 2 + 2) + (4 + 2)
 
 
 def test_results_and_json(found: Found) -> None:
