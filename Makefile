@@ -25,6 +25,7 @@ demo: .venv/ready
 bench: .venv/ready-bench
 	$(BIN)/python -m bench core --json bench-results/core.json
 	$(BIN)/python -m bench system --json bench-results/system.json
+	$(BIN)/python -m bench communication --quick --json bench-results/communication.json --out bench-results
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -15,9 +15,13 @@ def problem_table(kinds: list[type[Problem]] | None = None) -> str:
 
 def main(argv: list[str]) -> int:
     del argv
-    text = TARGET.read_text()
-    before, rest = text.split(START)
-    after = rest.split(END)[1]
-    TARGET.write_text(f"{before}{START}\n{problem_table()}\n{END}{after}")
-    print(f"wrote {TARGET.name}")
+    write_between(TARGET, START, END, problem_table())
     return 0
+
+
+def write_between(target: Path, start: str, end: str, made: str) -> None:
+    """Replace what stands between two markers of a page."""
+    before, rest = target.read_text().split(start)
+    after = rest.split(end)[1]
+    target.write_text(f"{before}{start}\n{made}\n{end}{after}")
+    print(f"wrote {target.name}")

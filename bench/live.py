@@ -4,11 +4,13 @@ import json
 import os
 import secrets
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,6 +36,8 @@ def free_ports() -> tuple[int, int]:
 
 class Pair:
     """Two servers; `with Pair(folder) as pair:` starts them and ends them."""
+
+    program: Sequence[str] = ("servers.cli", "run")
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder / "pair"
@@ -67,9 +71,16 @@ class Pair:
         path = self.folder / f"server{role}" / "server.toml"
         path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith(f"{name} =")))
 
+    def reach_peer_at(self, role: int, port: int) -> None:
+        """Let a server find the other one at another port, where something stands between them."""
+        path = self.folder / f"server{role}" / "server.toml"
+        path.write_text(path.read_text().replace(self.url(1 - role), f"https://127.0.0.1:{port}"))
+
     def __enter__(self) -> Self:
         for role in (0, 1):
-            self.start(role)
+            self.start(role, wait=False)
+        for role in (0, 1):
+            self.wait(role)
         return self
 
     def __exit__(
@@ -81,7 +92,7 @@ class Pair:
     def start(self, role: int, wait: bool = True) -> None:
         config = self.folder / f"server{role}" / "server.toml"
         log = (self.folder / f"server{role}.log").open("ab")
-        command = [sys.executable, "-m", "servers.cli", "run", "--config", str(config)]
+        command = [sys.executable, "-m", *self.program, "--config", str(config)]
         self.processes[role] = subprocess.Popen(command, cwd=ROOT, stderr=log, stdout=log)
         log.close()
         if wait:
@@ -125,8 +136,9 @@ class Pair:
     def log(self, role: int) -> str:
         return (self.folder / f"server{role}.log").read_text()
 
-    def events(self, role: int) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log(role).splitlines() if line.startswith("{")]
+    def events(self, role: int, start: int = 0) -> list[dict[str, Any]]:
+        """What a server has logged, after so many characters."""
+        return [json.loads(line) for line in self.log(role)[start:].splitlines() if line.startswith("{")]
 
     def url(self, role: int) -> str:
         return f"https://127.0.0.1:{self.ports[role]}"
@@ -184,6 +196,13 @@ class Pair:
             while self.status(campaign, role).get("phase") != "ready":
                 assert time.monotonic() < until, self.status(campaign, role)
                 time.sleep(0.05)
+
+    def noise_secrets(self, role: int, campaign: Campaign) -> tuple[bytes, bytes]:
+        """The seed and the context of a server's noise, from what only a thief of its disk could read."""
+        with closing(sqlite3.connect(self.folder / f"server{role}" / "data" / "server.db")) as db:
+            select = "SELECT noise_seed, sealed_set FROM campaigns WHERE id = ?"
+            seed, key_set = db.execute(select, (campaign.id,)).fetchone()
+        return seed, campaign.id + key_set
 
     def ask(self, role: int, campaign: Campaign, what: str, **params: str) -> Any:
         with self.analyst(role) as client:

@@ -78,7 +78,7 @@ def print_table(results: Sequence[Result]) -> None:
         print(f"{r.key:<26} {value:>10} {r.goal:>9} {met:<6} {r.what}")
 
 
-def write_json(path: str | None, results: Sequence[Result], seed: int) -> None:
+def write_json(path: str | None, results: Sequence[Result], seed: int, **more: object) -> None:
     if path is None:
         return
     target = Path(path)
@@ -87,6 +87,7 @@ def write_json(path: str | None, results: Sequence[Result], seed: int) -> None:
         **about(seed),
         "results": {r.key: r.value for r in results},
         "goals": {r.key: {"goal": r.goal, "met": r.met, "what": r.what} for r in results if r.goal},
+        **more,
     }
     target.write_text(json.dumps(body, indent=2) + "\n")
     print(f"\nwrote {target}")

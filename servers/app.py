@@ -3,6 +3,7 @@
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -38,12 +39,17 @@ def build_app(settings: Settings) -> FastAPI:
     app.state.node = node
     for routes in (public_routes, answer_routes, peer_routes):
         app.include_router(routes.router)
+    equip(app)
+    return app
+
+
+def equip(app: FastAPI) -> None:
+    """Every failure is a problem document, every request a line in the log."""
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_anything)
     app.add_middleware(_Watch)
-    return app
 
 
 def problem_response(problem: Problem, status: int | None = None) -> JSONResponse:
@@ -87,22 +93,37 @@ class _Watch:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.monotonic(), 0
+        seen = _Seen()
 
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
+        async def received() -> Message:
+            message = await receive()
+            seen.received += len(message.get("body", b""))
+            return message
+
+        async def sent(message: Message) -> None:
+            seen.status = message.get("status", seen.status)
+            seen.sent += len(message.get("body", b""))
             await send(message)
 
+        started = time.monotonic()
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, received, sent)
         finally:
-            self._record(scope, status, time.monotonic() - started)
+            self._record(scope, seen, time.monotonic() - started)
 
     @staticmethod
-    def _record(scope: Scope, status: int, seconds: float) -> None:
+    def _record(scope: Scope, seen: "_Seen", seconds: float) -> None:
         pattern = getattr(scope.get("route"), "path", "unknown")
-        metrics.REQUEST_SECONDS.labels(pattern, str(status)).observe(seconds)
+        metrics.REQUEST_SECONDS.labels(pattern, str(seen.status)).observe(seconds)
         if pattern not in ("/healthz", "/readyz"):
-            log.event("request", method=scope["method"], route=pattern, status=status, ms=round(1000 * seconds, 1))
+            about = {"method": scope["method"], "route": pattern, **vars(seen)}
+            log.event("request", **about, ms=round(1000 * seconds, 1))
+
+
+@dataclass
+class _Seen:
+    """What went by of one request: the answer's status, and the bytes of both bodies."""
+
+    status: int = 0
+    received: int = 0
+    sent: int = 0

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from campaign.errors import InvalidInput, Problem, TryAgain
 from campaign.spec import ID_BYTES, Campaign, to_base64url
 from servers import log, operator, setup
 from servers.app import build_app
-from servers.settings import BadSettings, load
+from servers.settings import BadSettings, Settings, load
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
@@ -113,11 +114,17 @@ def _init_pair(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     settings = load(args.config)
+    serve(build_app(settings), settings)
+    return OK
+
+
+def serve(app: FastAPI, settings: Settings) -> None:
+    """Run until a signal ends it: HTTPS as the settings say, and the log in one form."""
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
         logging.getLogger(logger).propagate = False
     config = uvicorn.Config(
-        build_app(settings),
+        app,
         host=settings.host,
         port=settings.port,
         ssl_certfile=str(settings.tls.certificate),
@@ -129,7 +136,6 @@ def _run(args: argparse.Namespace) -> int:
         timeout_keep_alive=75,
     )
     _Server(config).run()
-    return OK
 
 
 class _Server(uvicorn.Server):

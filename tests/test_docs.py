@@ -30,3 +30,10 @@ def test_settings_named_in_operations_exist() -> None:
             assert part in Limits.model_fields, part
     for name in ("role", "listen", "data", "database", "workers", "curve_bits"):
         assert name in Settings.model_fields
+
+
+def test_pictures_exist_and_are_small() -> None:
+    named = re.findall(r"!\[.+?\]\((images/.+?)\)", (DOCS / "benchmarks.md").read_text())
+    assert named
+    for name in named:
+        assert 0 < (DOCS / name).stat().st_size < 100_000, name

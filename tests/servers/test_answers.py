@@ -1,7 +1,6 @@
 """Answers over HTTPS from two real servers: exact but for the noise, the same for ever, and well described."""
 
 import io
-import sqlite3
 import statistics
 from typing import Any
 
@@ -18,11 +17,8 @@ Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
 def noise_tree(pair: Pair, role: int, campaign: Campaign) -> NoiseTree:
     """A server's noise, from what only a thief of its disk could read."""
-    with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
-        select = "SELECT noise_seed, sealed_set FROM campaigns WHERE id = ?"
-        seed, key_set = db.execute(select, (campaign.id,)).fetchone()
-    db.close()
-    return NoiseTree(seed, server=role, campaign=campaign.id + key_set, mechanism=campaign.noise)
+    seed, context = pair.noise_secrets(role, campaign)
+    return NoiseTree(seed, server=role, campaign=context, mechanism=campaign.noise)
 
 
 def both_noises(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:

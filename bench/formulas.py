@@ -1,0 +1,61 @@
+"""How many bytes the messages of the three protocols have: HTTP bodies, by formula, from docs/protocol.md.
+
+Written apart from the encoders on purpose: what servers count must agree with this exactly.
+"""
+
+from collections.abc import Sequence
+
+from campaign.spec import Campaign
+
+ID = 16
+ELEMENT = 8
+DIGEST_TEXT = 43  # 32 bytes in unpadded base64url
+UPLOAD_HEADER = 48
+SHARES_HEADER = 88
+LIST_HEADER = 41
+DONE = len('{"failures":[]}')
+
+
+def key(campaign: Campaign) -> int:
+    """A key of D bits: header, root, control bits; a correction per level; four leaves in the last two levels."""
+    level = 3 if campaign.scheme == "dcf" else 2
+    leaf_bits = min(2, campaign.bits)
+    return 8 + 8 * (3 + level * (campaign.bits - leaf_bits) + (1 << leaf_bits))
+
+
+def description(campaign: Campaign) -> int:
+    """What a party reads before it takes part."""
+    return len(f'{{"campaign":,"digest":"{"d" * DIGEST_TEXT}","state":"open","server":0}}') + len(campaign.canonical)
+
+
+def shares(positions: Sequence[int] | None, count: int) -> int:
+    """A question for noised shares, and its answer with so many."""
+    asked = '"all"' if positions is None else "[" + ",".join(map(str, positions)) + "]"
+    question = f'{{"digest":"{"d" * DIGEST_TEXT}","positions":{asked}}}'
+    return len(question) + SHARES_HEADER + ELEMENT * count
+
+
+def ours_party(campaign: Campaign) -> int:
+    """One party and one server: the description, an upload of one key, and what is said to it."""
+    return description(campaign) + UPLOAD_HEADER + ID + key(campaign) + DONE
+
+
+def ours_peer(campaign: Campaign, n: int) -> int:
+    """Sealing n uploads (both lists of ids, and an agreement), then the other server's whole noised curve."""
+    agreed = len(f'{{"count":{n},"checksum":"{"c" * DIGEST_TEXT}","orphans":0}}')
+    return 2 * (LIST_HEADER + ID * n) + agreed + shares(None, 1 << campaign.bits)
+
+
+def pointwise_party(queries: int) -> int:
+    """One party and one server: position, id and element for every question, and empty answers."""
+    return queries * (4 + ID + ELEMENT)
+
+
+def onehot_party(campaign: Campaign, role: int) -> int:
+    """An id with a seed, or with a vector of N elements."""
+    return ID + ((ELEMENT << campaign.bits) if role else 16)
+
+
+def each_query_peer(asked: Sequence[int]) -> int:
+    """Servers that have no curve ask each other about every point."""
+    return sum(shares([t], 1) for t in asked)

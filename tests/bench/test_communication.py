@@ -1,0 +1,245 @@
+"""Bytes on the wire: what proxies and servers count is what was sent, and all protocols answer alike."""
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import onehot, pointwise
+from bench.communication import measure, run_all
+from bench.communication_plots import draw
+from bench.communication_tables import all_tables, summary
+from bench.findings import Found, Plan
+from bench.protocols import OURS, Study, both_pairs, study_campaign
+from bench.proxy import Proxy, Records
+from bench.traffic import BaselinePair, Counted, Run
+from bench.traffic_model import crossover, fit
+from campaign.errors import InvalidUpload
+from servers.noise import NoiseTree
+
+SMALL = Plan(
+    n=3,
+    bits=6,
+    kept=(1, 4),
+    fresh=(1, 4),
+    crowds=(2, 3),
+    crowd_queries=4,
+    grids=(4, 6),
+    grid_n=3,
+    grid_queries=4,
+    more_queries=(100,),
+    more_crowds=(1000,),
+    more_grids=(20,),
+)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Counted, Counted]]:
+    with both_pairs(tmp_path_factory.mktemp("live")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def found(pairs: tuple[Counted, Counted]) -> Found:
+    return measure(SMALL, *pairs, 1)
+
+
+def of(found: Found, protocol: str) -> list[Run]:
+    runs = [run for run in found.runs if run.protocol == protocol]
+    assert runs
+    return runs
+
+
+def test_bodies_have_exactly_the_bytes_of_the_formulas(found: Found) -> None:
+    for run in found.runs:
+        assert {kind: run.bodies[kind] for kind in run.predicted} == run.predicted
+        assert set(run.predicted) == {"party", "peer"}
+        assert min(run.predicted.values()) > 0
+    for run in of(found, pointwise.NAME):
+        assert run.bodies["party"] == 2 * run.n * run.queries * 28
+    for run in of(found, OURS):
+        assert run.bodies["party"] > 2 * run.n * (48 + 16 + 24 * run.bits + 16)
+
+
+def test_requests_and_connections_are_those_of_the_protocols(found: Found) -> None:
+    for run in of(found, pointwise.NAME):
+        connections = run.party[0].connections + run.party[1].connections
+        assert run.requests["party"] == 2 * run.n * run.queries
+        assert connections == (2 * run.n if run.keep_alive else run.requests["party"])
+        assert run.round_trips == (2 + run.queries if run.keep_alive else 3 * run.queries)
+        assert run.requests["peer"] == run.queries
+    for run in of(found, OURS):
+        assert (run.round_trips, run.requests["peer"]) == (6, 3)
+        assert run.requests["party"] == 4 * run.n
+    for run in of(found, onehot.NAME):
+        assert run.round_trips == 3
+
+
+def test_the_parts_of_our_bytes_are_all_of_them(found: Found) -> None:
+    whole = next(run.per_party for run in of(found, OURS) if (run.n, run.bits) == (SMALL.n, SMALL.bits))
+    assert sum(found.parts.values()) == pytest.approx(whole)
+    assert min(found.parts.values()) > 0
+    assert found.parts["key"] == 2 * (24 * SMALL.bits + 16)
+
+
+def test_every_row_says_whether_it_was_measured(found: Found) -> None:
+    for line in found.models:
+        assert [row.measured for row in found.along_queries(line)] == [True, True, False]
+        assert [row.measured for row in found.along_crowds(line)] == [True, True, False]
+        assert [row.measured for row in found.along_grids(line)] == [True, True, False]
+    text = "\n".join(table.as_text() for table in all_tables(found))
+    # One extrapolated row in each of three sweeps: four protocols each, and round trips of three; both servers of two
+    # and two crossovers; two crossovers.
+    assert text.count("≈") == (4 + 3) + (4 + 2 * 2 + 2) + (4 + 2)
+
+
+def test_results_and_json(found: Found) -> None:
+    results = {result.key: result for result in found.results()}
+    assert results["formula_off_bytes"].value == 0
+    assert results["crossovers_confirmed"].value == 1
+    assert results["model_off"].met
+    body = json.loads(json.dumps(found.as_json()))
+    assert {row["measured"] for row in body["sweeps"]["queries"]} == {True, False}
+    assert body["crossovers"]["party_by_bits"]["6"]["kept_alive"] == results["crossover_kept"].value
+    assert f"from {results['crossover_kept'].value:.0f} or" in summary(found)
+
+
+def test_plots_are_drawn(found: Found, tmp_path: Path) -> None:
+    for path, caption in draw(found, tmp_path):
+        assert path.read_bytes().startswith(b"\x89PNG")
+        assert path.stat().st_size < 100_000
+        assert caption
+
+
+def test_all_protocols_answer_alike_and_exactly_but_for_the_noise(pairs: tuple[Counted, Counted]) -> None:
+    ours, baseline = pairs
+    rng, asked = np.random.default_rng(2), [0, 7, 30, 63]
+    study = Study(study_campaign(6, rng.bytes(32)), rng.integers(0, 64, 5).tolist(), asked, rng.bytes)
+    answers = [run.answers for run in run_all(ours, baseline, study)]
+    noise = np.zeros(64, np.int64)
+    for role in (0, 1):
+        seed, context = ours.pair.noise_secrets(role, study.campaign)
+        noise += NoiseTree(seed, server=role, campaign=context, mechanism=study.campaign.noise).curve()
+    truth = [sum(x <= t for x in study.values) for t in asked]
+    assert noise[asked].any()
+    assert answers == 3 * [[int(t + z) for t, z in zip(truth, noise[asked], strict=True)]]
+
+
+def test_baselines_refuse_what_does_not_fit() -> None:
+    campaign, rng = study_campaign(5, bytes(32)), np.random.default_rng(1)
+    share, _ = pointwise.split(3, 31, bytes(16), rng.bytes)
+    for wrong in (share[:-1], share + b"x", b"\xff" * pointwise.SHARE_BYTES):
+        with pytest.raises(InvalidUpload):
+            pointwise.decode(wrong, 32)
+    with pytest.raises(InvalidUpload):
+        pointwise.decode(share, 31)
+    seed, vector = onehot.split(3, campaign, bytes(16), rng.bytes)
+    for wrong, role in ((seed, 1), (vector, 0), (vector[:-8] + b"\xff" * 8, 1)):
+        with pytest.raises(InvalidUpload):
+            onehot.decode(wrong, campaign, role)
+
+
+def test_a_party_cannot_answer_a_question_twice(pairs: tuple[Counted, Counted]) -> None:
+    _, baseline = pairs
+    assert isinstance(baseline.pair, BaselinePair)
+    campaign, rng = study_campaign(5, np.random.default_rng(3).bytes(32)), np.random.default_rng(3)
+    baseline.pair.hold(pointwise.NAME, campaign, [(bytes(32), b"")] * 2)
+    share, _ = pointwise.split(3, 7, bytes(16), rng.bytes)
+    statuses = [baseline.pair.upload(0, campaign, share).status_code for _ in range(2)]
+    assert statuses == [204, 409]
+    assert baseline.pair.upload(0, campaign, share, "another token").status_code == 401
+
+
+def request_counting(context: ssl.SSLContext, port: int, request: bytes) -> tuple[int, int, bytes]:
+    """One request over TLS, with every byte of ciphertext counted where the TLS library hands it over."""
+    came, goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(came, goes, server_hostname="127.0.0.1")
+    sent = received = 0
+    with socket.create_connection(("127.0.0.1", port)) as wire:
+
+        def exchange(step: Callable[[], bytes | int | None]) -> bytes | int | None:
+            nonlocal sent, received
+            while True:
+                try:
+                    done, result = True, step()
+                except ssl.SSLWantReadError:
+                    done, result = False, None
+                out = goes.read()
+                wire.sendall(out)
+                sent += len(out)
+                if done:
+                    return result
+                data = wire.recv(1 << 16)
+                received += len(data)
+                came.write(data) if data else came.write_eof()
+
+        exchange(tls.do_handshake)
+        exchange(lambda: tls.write(request))
+        answer = b""
+        while part := exchange(lambda: tls.read(1 << 16)):
+            assert isinstance(part, bytes)
+            answer += part
+    return sent, received, answer
+
+
+def test_the_proxy_counts_what_the_sockets_carried(pairs: tuple[Counted, Counted]) -> None:
+    ours, _ = pairs
+    proxy = ours.party[1]
+    before = proxy.settled()
+    request = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    sent, received, answer = request_counting(ours.pair.context, proxy.port, request)
+    assert answer.startswith(b"HTTP/1.1 200")
+    passed = proxy.settled() - before
+    assert (passed.connections, passed.up, passed.down) == (1, sent, received)
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 7, 1000])
+def test_records_are_found_however_the_bytes_arrive(chunk: int) -> None:
+    records = [(22, 300), (20, 1), (23, 0), (23, 17), (21, 2), (23, 16_400)]
+    data = b"".join(bytes([kind, 3, 3]) + size.to_bytes(2, "big") + bytes(size) for kind, size in records)
+    reader = Records()
+    assert sum(reader.feed(data[at : at + chunk]) for at in range(0, len(data), chunk)) == 3
+
+
+def test_the_proxy_passes_both_directions_and_their_ends(tmp_path: Path) -> None:
+    """One side ends its half first; what the other still sends arrives and counts."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    heard: list[bytes] = []
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            heard.append(read_all(connection))
+            connection.sendall(b"b" * 300_000)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener, Proxy(listener.getsockname()[1]) as proxy:
+        with socket.create_connection(("127.0.0.1", proxy.port)) as client:
+            client.sendall(b"a" * 100_000)
+            client.shutdown(socket.SHUT_WR)
+            answer = read_all(client)
+        thread.join()
+        count = proxy.settled()
+    assert (heard, len(answer)) == ([b"a" * 100_000], 300_000)
+    assert (count.connections, count.up, count.down, count.bytes) == (1, 100_000, 300_000, 400_000)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    data = b""
+    while part := connection.recv(1 << 16):
+        data += part
+    return data
+
+
+def test_lines_and_where_they_cross() -> None:
+    line = fit([1, 2, 5], [10, 13, 22])
+    assert line(101) == pytest.approx(310)
+    assert fit([3, 3], [4, 6])(1000) == 5
+    assert crossover(lambda q: 3 * q, lambda _: 30) == 11
+    assert crossover(lambda q: 3 * q, lambda q: 4 * q) is None
