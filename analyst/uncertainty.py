@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
 from campaign.mechanism import SERVERS
+from campaign.simulate import noise_curves
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # A simultaneous band is a quantile over this many simulated curves, fewer where a curve is long.
-_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 4000, 200, 1 << 25
-_AT_ONCE = 1 << 22
+_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 4000, 200, 1 << 22
+_AT_ONCE = 1 << 21
 
 
 def z_score(confidence: float) -> float:
@@ -84,8 +85,8 @@ def error_of_sum(campaign: Campaign, weights: Mapping[str, Floats]) -> float:
 def simultaneous_factor(campaign: Campaign, rates: Mapping[str, Floats], confidence: float, seed: int = 0) -> float:
     """c such that all fractions of all these strata lie within c standard errors of the truth, together.
 
-    The quantile of the largest standardised deviation of simulated curves, whose noise is Gaussian with the exact
-    covariance. `rates` are the fractions that the errors depend on where a stratum's total is noisy.
+    The quantile of the largest standardised deviation of simulated curves, whose noise is distributed as that of two
+    servers. `rates` are the fractions that the errors depend on where a stratum's total is noisy.
     """
     z_score(confidence)
     errors = {name: rate_errors(campaign, name, r, 1.0) for name, r in rates.items()}
@@ -94,12 +95,18 @@ def simultaneous_factor(campaign: Campaign, rates: Mapping[str, Floats], confide
     rng, batch = np.random.default_rng(seed), max(1, _AT_ONCE // positions)
     largest: list[float] = []
     while len(largest) < count:
-        noise = campaign.noise.gaussian_curves(min(batch, count - len(largest)), campaign.bits, rng)
+        noise = _both(campaign, min(batch, count - len(largest)), rng)
         parts = [_standardised(campaign, noise, name, rates[name], errors[name]) for name in rates]
-        largest.extend(math.sqrt(SERVERS) * np.max(parts, axis=0))
+        largest.extend(np.max(parts, axis=0))
     # the order statistic whose coverage is at least the wanted one, were the simulated noise the real one
     rank = min(count, math.ceil((count + 1) * confidence))
     return float(np.sort(largest)[rank - 1])
+
+
+def _both(campaign: Campaign, count: int, rng: np.random.Generator) -> Floats:
+    """Simulated noise of both servers at all positions."""
+    parts = [noise_curves(campaign.noise, count, campaign.bits, rng) for _ in range(SERVERS)]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def _standardised(campaign: Campaign, noise: Floats, stratum: str, rates: Floats, errors: Floats) -> Floats:

@@ -91,13 +91,6 @@ class Mechanism(ABC):
         """The variance of the noise, averaged over all positions."""
 
     @abstractmethod
-    def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
-        """Curves of Gaussian noise with the same covariance, at 2^levels evenly spaced positions: (count, 2^levels).
-
-        For bands and plans only; the servers never add this.
-        """
-
-    @abstractmethod
     def functional_covariance(self, weights: ArrayLike) -> Floats:
         """The exact covariance of sums of the noise of single positions: weights (k, positions) give (k, k).
 
@@ -231,13 +224,6 @@ class SliceTree(Mechanism):
             means = (left + right) / 2
         return np.asarray(total)
 
-    def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
-        nodes = np.zeros((count, 1))
-        for level in range(self.depth - 1, self.depth - 1 - levels, -1):
-            left = nodes / 2 + rng.normal(0, math.sqrt(self.level_variances[level]), nodes.shape)
-            nodes = np.stack([left, nodes - left], axis=2).reshape(count, -1)
-        return np.cumsum(nodes, axis=1)
-
 
 @lru_cache(maxsize=64)
 def _marginal_variances(weights: tuple[float, ...]) -> Floats:
@@ -320,12 +306,6 @@ class PaperTree(Mechanism):
             sums = sums[:, 0::2] + sums[:, 1::2]
             total = total + sums @ sums.T
         return np.asarray(total * self.node_variance)
-
-    def gaussian_curves(self, count: int, levels: int, rng: np.random.Generator) -> Floats:
-        sigma, curve = math.sqrt(self.node_variance), np.zeros((count, 1))
-        for _ in range(levels):
-            curve = np.repeat(curve + rng.normal(0, sigma, curve.shape), 2, axis=1)
-        return curve + rng.normal(0, sigma * math.sqrt(self.depth + 1 - levels), curve.shape)
 
 
 class ExactPaperTree(PaperTree):

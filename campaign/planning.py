@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from campaign.errors import InvalidCampaign
 from campaign.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, SERVERS, Mechanism, mechanism
+from campaign.simulate import noise_curves
 
 Floats = NDArray[np.float64]
 BAND = 0.95
 
 # The band is the quantile of the largest deviation of so many simulated curves, at so many (2^) places at most.
-_CURVES = 4000
+_CURVES = 2000
 _LEVELS = 10
 
 
@@ -57,9 +58,10 @@ def _variances(noise: Mechanism, strata: int) -> Floats:
 
 
 def _band(noise: Mechanism, strata: int) -> float:
-    """The quantile of the largest deviation of a stratum's whole curve, one server, averaged over strata."""
+    """The quantile of the largest deviation of a stratum's whole curve, both servers, averaged over strata."""
     levels = min(noise.depth, max(_LEVELS, (strata - 1).bit_length() + 4))
-    curves = noise.gaussian_curves(_CURVES >> max(0, levels - _LEVELS), levels, np.random.default_rng(0))
+    rng, count = np.random.default_rng(0), _CURVES >> max(0, levels - _LEVELS)
+    curves = np.sum([noise_curves(noise, count, levels, rng) for _ in range(SERVERS)], axis=0)
     parts = curves.reshape(len(curves), 1 << (strata - 1).bit_length(), -1)[:, :strata]
     parts[:, 1:] -= parts[:, :-1, -1:].copy()
     return float(np.quantile(np.abs(parts).max(axis=2), BAND, axis=0).mean())
@@ -79,7 +81,7 @@ def expected_errors(
         epsilon=noise.epsilon,
         point=point / n,
         worst=math.sqrt(SERVERS * variances.max()) / n,
-        band=_band(noise, strata) * math.sqrt(SERVERS) / n,
+        band=_band(noise, strata) / n,
         quantile_rank=point / n,
         quantile_steps=point * thresholds / n,
     )

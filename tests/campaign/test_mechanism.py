@@ -148,17 +148,6 @@ def test_variances_are_consistent(kind: type[Mechanism], depth: int) -> None:
 
 
 @every_mechanism
-def test_gaussian_curves_have_the_same_covariance(kind: type[Mechanism]) -> None:
-    m = kind(6, 1.0)
-    curves = m.gaussian_curves(20_000, 6, np.random.default_rng(4))
-    t = np.arange(64)
-    assert np.cov(curves.T) == pytest.approx(m.covariance(t[:, np.newaxis], t), abs=0.06 * m.worst_variance())
-    coarse = m.gaussian_curves(20_000, 3, np.random.default_rng(5))
-    at = np.arange(7, 64, 8)
-    assert coarse.var(axis=0) == pytest.approx(m.variance(at), rel=0.08, abs=1e-9)
-
-
-@every_mechanism
 @pytest.mark.parametrize(("depth", "epsilon"), [(1, 1.0), (16, 1.0), (32, 1.0), (20, 0.1)])
 def test_delta_is_far_below_two_to_the_minus_forty(kind: type[Mechanism], depth: int, epsilon: float) -> None:
     m = kind(depth, epsilon)
