@@ -6,13 +6,14 @@ other people would have answered is a matter of sampling, which no function here
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.mechanism import SERVERS
+from campaign.mechanism import SERVERS, mechanism
 from campaign.simulate import noise_curves
 from campaign.spec import Campaign
 
@@ -20,7 +21,7 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # A simultaneous band is a quantile over this many simulated curves, fewer where a curve is long.
-_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 4000, 200, 1 << 22
+_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 1000, 200, 1 << 22
 _AT_ONCE = 1 << 21
 
 
@@ -92,21 +93,25 @@ def simultaneous_factor(campaign: Campaign, rates: Mapping[str, Floats], confide
     errors = {name: rate_errors(campaign, name, r, 1.0) for name, r in rates.items()}
     positions = 1 << campaign.bits
     count = min(_MOST_CURVES, max(_FEWEST_CURVES, _NUMBERS // positions))
-    rng, batch = np.random.default_rng(seed), max(1, _AT_ONCE // positions)
+    batch = min(count, max(1, _AT_ONCE // positions))
     largest: list[float] = []
-    while len(largest) < count:
-        noise = _both(campaign, min(batch, count - len(largest)), rng)
+    for number in range(-(-count // batch)):
+        noise = _both_servers(
+            campaign.mechanism, campaign.bits, campaign.epsilon, campaign.max_instances, batch, seed, number
+        )
         parts = [_standardised(campaign, noise, name, rates[name], errors[name]) for name in rates]
         largest.extend(np.max(parts, axis=0))
+    count = len(largest)
     # the order statistic whose coverage is at least the wanted one, were the simulated noise the real one
     rank = min(count, math.ceil((count + 1) * confidence))
     return float(np.sort(largest)[rank - 1])
 
 
-def _both(campaign: Campaign, count: int, rng: np.random.Generator) -> Floats:
-    """Simulated noise of both servers at all positions."""
-    parts = [noise_curves(campaign.noise, count, campaign.bits, rng) for _ in range(SERVERS)]
-    return np.asarray(np.sum(parts, axis=0))
+@lru_cache(maxsize=4)
+def _both_servers(name: str, depth: int, epsilon: float, instances: int, count: int, seed: int, number: int) -> Floats:
+    """Simulated noise of both servers at all positions. Kept, because the bands of one release share it."""
+    noise, rng = mechanism(name, depth, epsilon, instances), np.random.default_rng([seed, number])
+    return np.asarray(np.sum([noise_curves(noise, count, depth, rng) for _ in range(SERVERS)], axis=0))
 
 
 def _standardised(campaign: Campaign, noise: Floats, stratum: str, rates: Floats, errors: Floats) -> Floats:

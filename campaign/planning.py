@@ -6,7 +6,7 @@ the curve of the very people who took part.
 
 >>> errors = expected_errors(n=5000, thresholds=1000, epsilon=1.0)
 >>> f"{errors.point:.1%} {errors.band:.1%} {errors.quantile_steps:.1f}"
-'0.4% 1.7% 4.2'
+'0.4% 1.8% 4.2'
 >>> parties_for(0.01, thresholds=1000, epsilon=1.0), round(epsilon_for(0.01, n=5000, thresholds=1000), 2)
 (2114, 0.42)
 """
