@@ -1,5 +1,5 @@
 # make test   what every change must pass     make faults   crashes, restarts and bad peers, a few minutes
-# make demo   see it work                     make bench    measure it
+# make demo   see it work                     make bench    measure it, under 10 minutes (DATA=folder: with the paper's data)
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 PYTHON ?= python3
@@ -23,9 +23,12 @@ demo: .venv/ready
 	$(BIN)/python -m bench demo
 
 bench: .venv/ready-bench
-	$(BIN)/python -m bench core --json bench-results/core.json
-	$(BIN)/python -m bench system --json bench-results/system.json
+	$(BIN)/python -m bench core --rounds 2 --runs 5 --json bench-results/core.json
+	$(BIN)/python -m bench system --many 0 --json bench-results/system.json
 	$(BIN)/python -m bench communication --quick --json bench-results/communication.json --out bench-results
+	$(BIN)/python -m bench figures --runs 3 --levels 11 $(if $(DATA),--data-dir $(DATA)) \
+	  --out bench-results/figures --json bench-results/figures.json
+	$(BIN)/python -m bench index bench-results
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

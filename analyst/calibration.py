@@ -11,12 +11,12 @@ the chi-square p-value is then too small. `p_value` is one that includes the noi
 models whose H, noise included, is at least as large.
 
 Defined behaviour: a group in which E_0 or E_1 is below 1 after noise is left out of H and of Q and marked; with fewer
-than three groups left there is no statistic (`too-noisy`).
+than three groups left H and its p-values are not numbers, and a note says so.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from analyst import uncertainty
 from analyst.curve import Curve
 from analyst.quantile import inverse
 from analyst.table import Columns, Tabular
-from campaign.errors import InvalidQuery, TooNoisy
+from campaign.errors import InvalidQuery
 from campaign.wire import GroupsAnswer
 
 Floats = NDArray[np.float64]
@@ -56,12 +56,17 @@ class Groups:
         return np.asarray((self.table[2:] >= LEAST_EXPECTED).all(axis=0) & (self.sizes >= LEAST_EXPECTED))
 
 
-def from_curves(negative: Curve, positive: Curve, groups: int | Sequence[float] = 10) -> Groups:
+def from_curves(negative: Curve, positive: Curve, groups: SupportsIndex | Sequence[float] = 10) -> Groups:
     """Groups of about equal size, or up to given scores, from two strata of a release."""
+    if negative.campaign.digest != positive.campaign.digest or negative.stratum == positive.stratum:
+        raise InvalidQuery("calibration needs two different strata of one campaign")
     grid = negative.campaign.grid
     if grid.values != "float" or grid.all_thresholds[0] < 0 or grid.all_thresholds[-1] > 1:
         raise InvalidQuery("calibration needs a grid of scores between 0 and 1")
-    ends = _even_ends(negative, positive, groups) if isinstance(groups, int) else grid.index_at(list(groups))
+    if isinstance(groups, SupportsIndex):
+        ends = _even_ends(negative, positive, int(groups))
+    else:
+        ends = grid.index_at(list(groups))
     if ends.size < 3 or not (np.diff(np.concatenate([[-1], ends])) > 0).all():
         raise InvalidQuery("calibration needs at least 3 groups, whose upper ends increase by a step of the grid")
     member = _membership(ends, grid.size)
@@ -173,6 +178,8 @@ class Calibration(Tabular):
     def notes(self) -> list[str]:
         out = int((~self.groups.used).sum())
         found = [f"{out} groups with less than {LEAST_EXPECTED:g} expected are left out"] if out else []
+        if np.isnan(self.statistic):
+            return [*found, "fewer than three groups are left: no statistic. Take wider groups or a larger epsilon"]
         if self.null_mean > 1.25 * self.degrees_of_freedom:
             found.append(
                 f"noise alone lifts H of a calibrated model from {self.degrees_of_freedom} to {self.null_mean:.1f}: "
@@ -188,13 +195,10 @@ def _ratio(above: Floats, below: Floats, used: NDArray[np.bool_]) -> Floats:
 def hosmer_lemeshow(groups: Groups, *, fitted: bool = True, runs: int = _RUNS, seed: int = 0) -> Calibration:
     """Test calibration. `fitted` says that the model was fitted to these people, which costs two degrees of freedom."""
     used = groups.used
-    if used.sum() < 3:
-        raise TooNoisy(
-            f"only {int(used.sum())} of {used.size} groups have {LEAST_EXPECTED:g} or more expected after noise; "
-            "take fewer groups, a larger epsilon or more parties"
-        )
-    found = float(statistic(groups.table, used))
     freedom = int(used.sum()) - (2 if fitted else 0)
+    if used.sum() < 3:
+        return Calibration(groups, fitted, np.nan, freedom, np.nan, np.nan, np.nan)
+    found = float(statistic(groups.table, used))
     simulated = _null(groups, fitted, runs, np.random.default_rng(seed))
     return Calibration(
         groups,
@@ -221,10 +225,8 @@ def _null(groups: Groups, fitted: bool, runs: int, rng: np.random.Generator) -> 
         basis = np.linalg.qr(np.column_stack([spread, spread * slope]))[0]
         residual -= (residual @ basis) @ basis.T
     moved = residual * spread
-    noise = rng.multivariate_normal(np.zeros(len(groups.noise)), groups.noise, runs, method="eigh")
-    calibrated = np.stack(
-        [expected[0] - moved, expected[1] + moved, *np.broadcast_arrays(*expected, moved)[:2]], axis=1
-    )
-    tables = calibrated + noise.reshape(runs, 4, -1)
-    tables[:, 2:] = np.maximum(tables[:, 2:], LEAST_EXPECTED)
+    noise = rng.multivariate_normal(np.zeros(len(groups.noise)), groups.noise, runs, method="eigh").reshape(runs, 4, -1)
+    # The published E stay what they are: they divide in H, too, and their noise enters by the differences O - E.
+    tables = np.broadcast_to(np.vstack([expected, expected]), (runs, 4, used.size)).copy()
+    tables[:, :2] += np.stack([-moved, moved], axis=1) + noise[:, :2] - noise[:, 2:]
     return statistic(tables, used)

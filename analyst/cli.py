@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
+from analyst.calibration import Calibration
 from analyst.client import Client
 from analyst.curve import QUARTILES, Smoothing
 from analyst.table import Columns, Tabular, short
@@ -210,14 +211,25 @@ def _roc(args: argparse.Namespace) -> None:
 def _calibration(args: argparse.Namespace) -> None:
     with _client(args) as client:
         fitted = not args.external
-        made = client.calibration(args.ends or args.groups, args.negative, args.positive, fitted=fitted)
-        if args.spend is not None:
-            made = client.groups(made.groups.upper_ends.tolist(), args.spend, fitted=fitted)
+        made = (
+            _spent(client, args)
+            if args.spend is not None
+            else client.calibration(args.ends or args.groups, args.negative, args.positive, fitted=fitted)
+        )
         _show(args, made, client.campaign())
         if args.spend is not None:
             left = client.budget().remaining
             print(f"\nspent epsilon {args.spend:g} of the reserve; {left:g} remain", file=sys.stderr)
         _draw(args, lambda plot: plot.calibration(made))
+
+
+def _spent(client: Client, args: argparse.Namespace) -> Calibration:
+    """Algorithm 2: the servers know the first stratum as negative and the second as positive."""
+    strata = list(client.campaign().strata)
+    if [args.negative or strata[0], args.positive or strata[-1]] != strata:
+        raise InvalidQuery(f"with --spend the strata are {', '.join(map(repr, strata))}, negative and positive")
+    ends = args.ends or client.calibration(args.groups).groups.upper_ends.tolist()
+    return client.groups(ends, args.spend, fitted=not args.external)
 
 
 def _compare(args: argparse.Namespace) -> None:

@@ -25,7 +25,7 @@ from analyst import calibration
 from analyst.calibration import Calibration
 from analyst.curve import Points, Smoothing, points
 from analyst.release import Floats, Release
-from campaign.errors import InvalidInput, PeerMismatch, PeerUnavailable, TryAgain, parse_problem
+from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch, PeerUnavailable, TryAgain, parse_problem
 from campaign.spec import Campaign, check_digest
 from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
 
@@ -48,6 +48,10 @@ class _Asking:
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.netloc or "/v1/campaigns/" not in parts.path:
             raise InvalidInput(f"{url!r} is not an address like https://server.example/v1/campaigns/ID")
+        if not token.isascii() or not token.isprintable():
+            raise InvalidInput("a token is one line of ASCII characters")
+        if ca is not None and not Path(ca).is_file():
+            raise InvalidInput(f"{ca}: there is no such file with a certificate authority")
         self.url, self._patience = url.rstrip("/"), patience_s
         self._options: dict[str, Any] = {
             "verify": ssl.create_default_context(cafile=None if ca is None else str(ca)),
@@ -64,7 +68,7 @@ class _Asking:
     def _read_campaign(self, data: bytes) -> Campaign:
         try:
             self._campaign = Campaign.from_dict(json.loads(data)["campaign"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise PeerMismatch(f"{self.url} did not send a campaign ({type(error).__name__})") from None
         return self._campaign
 
@@ -72,12 +76,14 @@ class _Asking:
         """A curve in numpy's format; its last count must be the one that was asked for by itself."""
         check_digest(campaign.digest, last.digest)
         try:
-            counts = np.load(io.BytesIO(data), allow_pickle=False).astype(np.float64)
+            counts = np.load(io.BytesIO(data), allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
             raise PeerMismatch(f"{self.url} did not send a curve ({type(error).__name__})") from None
-        if counts.shape != (campaign.grid.size,) or counts[-1] != last.counts[0]:
-            raise PeerMismatch(f"{self.url} sent a curve that does not fit its campaign")
-        return np.asarray(counts)
+        if not isinstance(counts, np.ndarray) or counts.dtype.kind != "i" or counts.shape != (campaign.grid.size,):
+            raise PeerMismatch(f"{self.url} sent something else than a curve of {campaign.grid.size} counts")
+        if last.counts != [int(counts[-1])]:
+            raise PeerMismatch(f"{self.url} sent a curve that does not fit its own last count")
+        return counts.astype(np.float64)
 
     def _read_points(
         self, data: bytes, campaign: Campaign, stratum: str, at: Sequence[object], smoothing: Smoothing
@@ -85,6 +91,8 @@ class _Asking:
         answer = read(EcdfAnswer, data)
         check_digest(campaign.digest, answer.digest)
         index = campaign.grid.index_at([*_texts(at), _last(campaign)])
+        if len(answer.counts) != index.size:
+            raise PeerMismatch(f"{self.url} answered {len(answer.counts)} of {index.size} questions")
         answered = {i: c for i, c in zip(index.tolist(), answer.counts, strict=True) if i >= 0}
         return points(campaign, stratum, answer.n, _texts(at), answered, smoothing)
 
@@ -104,7 +112,8 @@ class _Asking:
         problem = parse_problem(failed.content)
         if problem is None:
             raise PeerMismatch(f"{self.url} answered {failed.status_code}, which is no answer of this protocol")
-        wait = min(LONGEST_WAIT_S, float(failed.headers.get("retry-after", 1)))
+        asked = failed.headers.get("retry-after", "")
+        wait = min(LONGEST_WAIT_S, max(0.5, float(asked) if asked.isdecimal() else 1.0))
         if not isinstance(problem, TryAgain) or time.monotonic() + wait > deadline:
             raise problem
         return wait
@@ -120,6 +129,9 @@ def _last(campaign: Campaign) -> str:
 
 
 def _groups_query(upper_ends: Sequence[float], epsilon: float) -> bytes:
+    """Checked before it is sent: an answer that is of no use would be paid all the same."""
+    if len(upper_ends) < 3:
+        raise InvalidQuery(f"calibration needs at least 3 groups, got {len(upper_ends)}")
     fields = {"upper_ends": [float(x) for x in upper_ends], "epsilon": float(epsilon)}
     return read(GroupsQuery, fields).to_json().encode()
 
@@ -184,8 +196,8 @@ class Client(_Asking):
 
     def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
-        content = _groups_query(upper_ends, epsilon)
-        return self._read_groups(self._ask("POST", "/groups", content=content, headers=JSON), self.campaign(), fitted)
+        content, campaign = _groups_query(upper_ends, epsilon), self.campaign()
+        return self._read_groups(self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
 
     def budget(self) -> BudgetAnswer:
         """What the campaign may spend and has spent."""
@@ -208,8 +220,7 @@ class Client(_Asking):
                 if failed.status_code == 200:
                     return failed.content
             except httpx.HTTPError as error:
-                failed = error
-            attempt += 1
+                failed, attempt = error, attempt + 1
             time.sleep(self._wait(failed, attempt, deadline))
 
 
@@ -220,7 +231,9 @@ class AsyncClient(_Asking):
         self, url: str, token: str, ca: str | Path | None = None, *, timeout_s: float = 60.0, patience_s: float = 300.0
     ) -> None:
         super().__init__(url, token, ca, timeout_s=timeout_s, patience_s=patience_s)
-        self._http = httpx.AsyncClient(**self._options)
+        # a campaign may have thousands of strata
+        self._http = httpx.AsyncClient(**self._options, limits=httpx.Limits(max_connections=4))
+        self._fetching = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -236,11 +249,12 @@ class AsyncClient(_Asking):
 
     async def release(self) -> Release:
         """The curves of all strata, fetched together."""
-        if self._release is None:
-            campaign = await self.campaign()
-            found = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
-            counts = {stratum: curve for stratum, (curve, _) in zip(campaign.strata, found, strict=True)}
-            self._release = Release(campaign, found[0][1], counts)
+        async with self._fetching:
+            if self._release is None:
+                campaign = await self.campaign()
+                found = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
+                counts = {stratum: curve for stratum, (curve, _) in zip(campaign.strata, found, strict=True)}
+                self._release = Release(campaign, found[0][1], counts)
         return self._release
 
     async def _stratum(self, campaign: Campaign, stratum: str) -> tuple[Floats, int]:
@@ -260,10 +274,8 @@ class AsyncClient(_Asking):
 
     async def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
-        content = _groups_query(upper_ends, epsilon)
-        return self._read_groups(
-            await self._ask("POST", "/groups", content=content, headers=JSON), await self.campaign(), fitted
-        )
+        content, campaign = _groups_query(upper_ends, epsilon), await self.campaign()
+        return self._read_groups(await self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
 
     async def budget(self) -> BudgetAnswer:
         """What the campaign may spend and has spent."""
@@ -286,6 +298,5 @@ class AsyncClient(_Asking):
                 if failed.status_code == 200:
                     return failed.content
             except httpx.HTTPError as error:
-                failed = error
-            attempt += 1
+                failed, attempt = error, attempt + 1
             await asyncio.sleep(self._wait(failed, attempt, deadline))

@@ -61,16 +61,15 @@ def compare(first: Curve, second: Curve, confidence: float = 0.95, seed: int = 0
     apart = np.abs(first.fractions - second.fractions)
     campaign, curves = first.campaign, (first, second)
     factor = uncertainty.simultaneous_factor(campaign, {c.stratum: c.fractions for c in curves}, confidence, seed)
-    half = factor * (first.fraction_errors + second.fraction_errors)
-    raw = np.abs(first.raw / first.total - second.raw / second.total)
+    (low, high), (other_low, other_high) = first.limits(factor), second.limits(factor)
     where = int(np.argmax(apart))
     return Comparison(
         first,
         second,
         confidence,
         distance=float(apart[where]),
-        distance_lower=float(np.maximum(raw - half, 0.0).max()),
-        distance_upper=float(np.minimum(raw + half, 1.0).max()),
+        distance_lower=max(0.0, float(np.maximum(low - other_high, other_low - high).max())),
+        distance_upper=float(np.maximum(high - other_low, other_high - low).max()),
         where=campaign.grid.labels(np.array([where]))[0],
         superiority=roc.auc,
         superiority_error=roc.auc_error,

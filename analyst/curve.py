@@ -8,14 +8,14 @@ is n.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyst import quantile, smooth, uncertainty
 from analyst.quantile import Quantiles
-from analyst.table import Columns, Tabular
+from analyst.table import Columns, Tabular, plain
 from campaign.errors import InvalidQuery, TooNoisy
 from campaign.spec import Campaign
 
@@ -46,6 +46,16 @@ def smoothed(campaign: Campaign, raw: Floats, n: int, how: Smoothing, at: Index 
         depth=campaign.grid.bits,
         total_is_public=whole,
     )
+
+
+def _target(level: float, total: float) -> float:
+    """The count that a quantile must reach; 0.07 of 100 values are 7, not a little more by rounding."""
+    return level * total * (1 - 1e-12)
+
+
+def as_labels(thresholds: Sequence[object]) -> list[Any]:
+    """What was asked for, in JSON's types."""
+    return [plain(x) if isinstance(x, int | float | str | np.generic) else str(x) for x in thresholds]
 
 
 def describe(campaign: Campaign, stratum: str, n: int, smoothing: Smoothing) -> dict[str, Any]:
@@ -84,11 +94,13 @@ class Curve(Tabular):
     def make(cls, campaign: Campaign, stratum: str, n: int, raw: Floats, how: Smoothing = "isotonic") -> "Curve":
         """From the counts that a server sent."""
         noisy = np.array(raw, np.float64)
-        if noisy.shape != (campaign.grid.size,):
-            raise InvalidQuery(f"a curve of this campaign has {campaign.grid.size} counts, got {noisy.size}")
+        if noisy.shape != (campaign.grid.size,) or not np.isfinite(noisy).all():
+            raise InvalidQuery(f"a curve of this campaign has {campaign.grid.size} finite counts, got {noisy.size}")
         if len(campaign.strata) == 1:
             noisy[-1] = n
-        return cls(campaign, stratum, n, noisy, smoothed(campaign, noisy, n, how), how)
+        counts = smoothed(campaign, noisy, n, how)
+        noisy.flags.writeable = counts.flags.writeable = False
+        return cls(campaign, stratum, n, noisy, counts, how)
 
     def __repr__(self) -> str:
         return f"<Curve of {self.stratum!r}: {self.counts.size} thresholds, n = {self.n}, epsilon = {self.epsilon:g}>"
@@ -129,17 +141,27 @@ class Curve(Tabular):
         """Standard errors of the fractions, the noise of the total included."""
         return uncertainty.rate_errors(self.campaign, self.stratum, self.fractions, self.total)
 
-    def band(self, confidence: float = 0.95, seed: int = 0) -> tuple[Floats, Floats]:
-        """Lower and upper curves between which the whole of F lies with this probability.
+    @cached_property
+    def raw_total(self) -> float:
+        """The total that raw fractions are of: with it, the error of a fraction is exactly (e_i - F_i e) / total."""
+        return total(self.campaign, self.stratum, self.raw[-1])
 
-        Around the raw curve, since that is what the noise is known of; then made as narrow as F being non-decreasing
-        and between 0 and 1 allows.
+    def limits(self, factor: float) -> tuple[Floats, Floats]:
+        """Curves that lie `factor` standard errors below and above the raw one, as F would have to between them.
+
+        Around the raw curve, since that is what the noise is known of; then as narrow as F being non-decreasing and
+        between 0 and 1 allows.
         """
-        factor = uncertainty.simultaneous_factor(self.campaign, {self.stratum: self.fractions}, confidence, seed)
-        middle, half = self.raw / self.total, factor * self.fraction_errors
+        errors = uncertainty.rate_errors(self.campaign, self.stratum, self.fractions, self.raw_total)
+        middle, half = self.raw / self.raw_total, factor * errors
         lower = np.maximum.accumulate(np.clip(middle - half, 0.0, 1.0))
         upper = np.minimum.accumulate(np.clip(middle + half, 0.0, 1.0)[::-1])[::-1]
         return lower, upper
+
+    def band(self, confidence: float = 0.95, seed: int = 0) -> tuple[Floats, Floats]:
+        """Lower and upper curves between which the whole of F lies with this probability."""
+        rates = {self.stratum: self.fractions}
+        return self.limits(uncertainty.simultaneous_factor(self.campaign, rates, confidence, seed))
 
     def at(self, thresholds: Sequence[object]) -> "Points":
         """F at any values; between thresholds of the grid it is flat."""
@@ -147,7 +169,7 @@ class Curve(Tabular):
         known = np.maximum(index, 0)
         columns = [self.counts, self.standard_errors, self.fractions, self.fraction_errors]
         counts, errors, fractions, fraction_errors = (np.where(index < 0, 0.0, c[known]) for c in columns)
-        return Points(self.about(), list(thresholds), counts, errors, fractions, fraction_errors)
+        return Points(self.about(), as_labels(thresholds), counts, errors, fractions, fraction_errors)
 
     def quantile(self, levels: Sequence[float] = QUARTILES, confidence: float = 0.95) -> Quantiles:
         """Where the curve reaches each level, by Algorithm 1, with intervals."""
@@ -158,21 +180,22 @@ class Curve(Tabular):
         for level in levels:
             even = np.full(self.counts.size, float(level))
             errors = uncertainty.rate_errors(self.campaign, self.stratum, even, 1.0)
-            low, high = quantile.interval(self.raw, errors, level * self.total, z)
-            found = quantile.inverse(self.counts, level * self.total)
+            low, high = quantile.interval(self.raw, errors, _target(level, self.raw_total), z)
+            found = quantile.inverse(self.counts, _target(level, self.total))
             middle.append(found)
             lower.append(min(low, found))
             upper.append(max(high, found))
         labels = [self.campaign.grid.labels(np.array(i, np.int64)) for i in (middle, lower, upper)]
         return Quantiles(self.stratum, self.n, self.epsilon, self.smoothing, confidence, list(levels), middle, *labels)
 
-    def histogram(self, edges: Sequence[object] | int = 20) -> "Histogram":
+    def histogram(self, edges: Sequence[object] | SupportsIndex = 20) -> "Histogram":
         """Counts above one edge and up to the next; the first bin has no lower edge. A number gives even bins."""
         grid = self.campaign.grid
-        if isinstance(edges, int):
-            if edges < 1:
-                raise InvalidQuery(f"a histogram has at least 1 bin, got {edges}")
-            index = np.unique(np.linspace(0, grid.size - 1, edges + 1)[1:].round().astype(np.int64))
+        if isinstance(edges, SupportsIndex):
+            bins = int(edges)
+            if bins < 1:
+                raise InvalidQuery(f"a histogram has at least 1 bin, got {bins}")
+            index = np.unique(np.linspace(0, grid.size - 1, bins + 1)[1:].round().astype(np.int64))
         else:
             index = grid.index_at(edges)
         below = np.concatenate([[-1], index[:-1]])
@@ -186,7 +209,8 @@ class Curve(Tabular):
     def mean(self) -> "Mean":
         """The mean of the values, each taken as its threshold, with the standard error of the noise.
 
-        From the raw counts, in which it is linear, so that the noise makes it neither larger nor smaller on average.
+        From the raw counts, in which the sum of all values is linear: with a single stratum the noise makes the mean
+        neither larger nor smaller on average.
         """
         cells = np.diff(self.raw, prepend=0.0)
         tau, count = self.thresholds, total(self.campaign, self.stratum, self.raw[-1])

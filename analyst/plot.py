@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from analyst.calibration import Calibration
 from analyst.curve import Curve, Histogram
 from analyst.quantile import Quantiles
-from analyst.roc import Roc
+from analyst.roc import Region, Roc
+from analyst.table import short
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +40,7 @@ STYLE: Any = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "legend.fontsize": 9,
+    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
     "svg.hashsalt": "fss-ecdf",
     "svg.fonttype": "path",
 }
@@ -83,9 +85,8 @@ def ecdf(*curves: Curve, quantiles: Quantiles | None = None, confidence: float =
             axes.fill_between(
                 x[keep], lower[keep], upper[keep], color=colour, alpha=BAND_ALPHA, linewidth=0, step="post"
             )
-            label = (
-                f"{curve.stratum} ({confidence:.0%} band)" if len(curves) > 1 else f"F, with its {confidence:.0%} band"
-            )
+            name = f"stratum {curve.stratum}" if len(curves) > 1 else "F"
+            label = f"{name}, with its {confidence:.0%} band"
             axes.step(x[keep], curve.fractions[keep], color=colour, linestyle=dashes, where="post", label=label)
         if quantiles is not None:
             _draw_quantiles(axes, curves[0], quantiles)
@@ -121,10 +122,8 @@ def roc(made: Roc, confidence: float = 0.95) -> Figure:
 
     def draw(axes: Axes) -> None:
         x, y = made.false_positive_rate, made.true_positive_rate
-        wide, high = made.band(confidence)
-        _region(
-            axes, np.clip(x - wide, 0, 1), np.clip(y + high, 0, 1), np.clip(x + wide, 0, 1), np.clip(y - high, 0, 1)
-        )
+        region = made.region(confidence)
+        _region(axes, region)
         low, top = made.auc_interval(confidence)
         axes.plot(x, y, color=INKS[0][0], label=f"AUC {made.auc:.3f} ({confidence:.0%}: {low:.3f} to {top:.3f})")
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="no better than chance")
@@ -164,7 +163,7 @@ def calibration(made: Calibration) -> Figure:
         style: Any = {"fmt": "o", "markersize": 5, "color": INKS[0][0], "capsize": 3, "elinewidth": 1}
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="perfectly calibrated")
         axes.errorbar(made.predicted, made.observed, 1.96 * made.observed_errors, **style, label="groups (noise, 95%)")
-        axes.plot([], [], " ", label=f"H = {made.statistic:.1f}, p = {made.p_value:.3f} (noise included)")
+        axes.plot([], [], " ", label=f"H = {short(made.statistic)}, p = {short(made.p_value)} (noise included)")
         axes.set_xlabel("mean score of the group")
         axes.set_ylabel("share of positives")
         axes.legend(loc="upper left")
@@ -174,7 +173,7 @@ def calibration(made: Calibration) -> Figure:
 
 
 def _about(n: int, epsilon: float, smoothing: str | None) -> str:
-    text = f"n = {n:,}, epsilon = {epsilon:g}, noise from both servers".replace(",", " ", 1 if n >= 1000 else 0)
+    text = f"n = {n:,}".replace(",", " ") + f", epsilon = {epsilon:g}, noise from both servers"
     return text if smoothing in (None, "none") else f"{text}; smoothed: {smoothing}"
 
 
@@ -211,12 +210,10 @@ def _draw_quantiles(axes: Axes, curve: Curve, made: Quantiles) -> None:
         axes.plot([middle], [level], "o", color="#222222", markersize=4, label=label)
 
 
-def _region(axes: Axes, upper_x: Floats, upper_y: Floats, lower_x: Floats, lower_y: Floats) -> None:
+def _region(axes: Axes, region: Region) -> None:
     """Between the upper left and the lower right corners of all boxes."""
-    x = np.concatenate([[0.0], np.maximum.accumulate(upper_x), [1.0], np.maximum.accumulate(lower_x)[::-1], [0.0]])
-    y = np.concatenate(
-        [upper_y[:1], np.maximum.accumulate(upper_y), [1.0], np.maximum.accumulate(lower_y)[::-1], [0.0]]
-    )
+    x = np.concatenate([[0.0], region.least_false, [1.0], region.most_false[::-1], [0.0]])
+    y = np.concatenate([region.most_true[:1], region.most_true, [1.0], region.least_true[::-1], [0.0]])
     axes.fill(x, y, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label="holds the whole curve")
 
 

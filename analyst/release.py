@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,11 @@ class Release:
         return self.curve(stratum, smoothing=smoothing).quantile(levels, confidence)
 
     def histogram(
-        self, edges: Sequence[object] | int = 20, stratum: str | None = None, *, smoothing: Smoothing = "isotonic"
+        self,
+        edges: Sequence[object] | SupportsIndex = 20,
+        stratum: str | None = None,
+        *,
+        smoothing: Smoothing = "isotonic",
     ) -> Histogram:
         """Counts of bins."""
         return self.curve(stratum, smoothing=smoothing).histogram(edges)
@@ -72,7 +77,7 @@ class Release:
 
     def calibration(
         self,
-        groups: int | Sequence[float] = 10,
+        groups: SupportsIndex | Sequence[float] = 10,
         negative: str | None = None,
         positive: str | None = None,
         *,

@@ -69,7 +69,8 @@ def _privacy(release: Release) -> str:
 
 def _together(release: Release) -> str:
     curves = [release.curve(stratum) for stratum in release.campaign.strata[: len(plot.INKS)]]
-    return _guarded("All strata", lambda: plot.as_svg(plot.ecdf(*curves)))
+    title = "All strata" if len(curves) == len(release.campaign.strata) else f"The first {len(curves)} strata"
+    return _guarded(title, lambda: plot.as_svg(plot.ecdf(*curves)))
 
 
 def _distribution(release: Release, stratum: str) -> str:
@@ -104,9 +105,9 @@ def _roc(release: Release) -> str:
 def _calibration(release: Release) -> str:
     made = release.calibration()
     words = (
-        f"<p>Hosmer-Lemeshow H = {made.statistic:.2f} over {int(made.groups.used.sum())} groups, p = "
-        f"{made.p_value:.3f} with the noise included. Chi-square with {made.degrees_of_freedom} degrees of freedom, "
-        f"which ignores the noise, would say {made.chi_square_p:.3g}. Observed over expected: "
+        f"<p>Hosmer-Lemeshow H = {short(made.statistic)} over {int(made.groups.used.sum())} groups, p = "
+        f"{short(made.p_value)} with the noise included. Chi-square with {made.degrees_of_freedom} degrees of freedom, "
+        f"which ignores the noise, would say {short(made.chi_square_p)}. Observed over expected: "
         f"{made.observed_over_expected:.3f}.</p>"
     )
     return plot.as_svg(plot.calibration(made)) + words + _table(made) + _notes(made.notes)

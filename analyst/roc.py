@@ -99,16 +99,13 @@ class Roc(Tabular):
         """The area under the precision-recall curve as a sum of steps, without interpolation."""
         return float(np.diff(self.recall) @ self.precision[1:])
 
-    def band(self, confidence: float = 0.95, seed: int = 0) -> tuple[Floats, Floats]:
-        """Half-widths for both rates such that the whole curve lies in the boxes they make, together.
-
-        The true curve's point at each threshold is within them with this probability, for all thresholds at once.
-        """
+    def region(self, confidence: float = 0.95, seed: int = 0) -> "Region":
+        """Limits of both rates that hold the true point of every threshold, all at once, with this probability."""
         curves = (self.negative, self.positive)
         rates = {curve.stratum: curve.fractions for curve in curves}
         factor = uncertainty.simultaneous_factor(self.negative.campaign, rates, confidence, seed)
-        first, second = (np.append(factor * curve.fraction_errors[::-1], 0.0) for curve in curves)
-        return first, second
+        limits = [_ends(limit) for curve in curves for limit in reversed(curve.limits(factor))]
+        return Region(*limits)
 
     @property
     def notes(self) -> list[str]:
@@ -139,6 +136,20 @@ class Roc(Tabular):
         }
 
 
+@dataclass(frozen=True)
+class Region:
+    """Limits of the false and the true positive rate, from the highest threshold to below the lowest."""
+
+    least_false: Floats
+    most_false: Floats
+    least_true: Floats
+    most_true: Floats
+
+
 def _rates(curve: Curve) -> Floats:
+    return _ends(curve.fractions)
+
+
+def _ends(fractions: Floats) -> Floats:
     """1 - F from the highest threshold to below the lowest."""
-    return np.append(1.0 - curve.fractions[::-1], 1.0)
+    return np.append(1.0 - fractions[::-1], 1.0)

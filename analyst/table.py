@@ -36,7 +36,8 @@ class Tabular(ABC):
         return frame
 
     def to_dict(self) -> dict[str, Any]:
-        return {**self.about(), **{name: [plain(v) for v in values] for name, values in self.columns().items()}}
+        about = {name: plain(value) for name, value in self.about().items()}
+        return {**about, **{name: [plain(v) for v in values] for name, values in self.columns().items()}}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -21,8 +21,9 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 # A simultaneous band is a quantile over this many simulated curves, fewer where a curve is long.
-_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 1000, 200, 1 << 22
+_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 1000, 100, 1 << 23
 _AT_ONCE = 1 << 21
+_MOST_WEIGHTS = 1 << 26
 
 
 def z_score(confidence: float) -> float:
@@ -66,6 +67,8 @@ def rate_errors(campaign: Campaign, stratum: str, rates: Floats, total: float, i
 def covariance(campaign: Campaign, weights: Mapping[str, Floats]) -> Floats:
     """The covariance of k sums over cells: `weights` maps strata to what each cell counts, (k, size)."""
     k = next(iter(weights.values())).shape[0]
+    if k << campaign.bits > _MOST_WEIGHTS:
+        raise InvalidQuery(f"{k} sums over 2^{campaign.bits} positions need too much memory; take fewer groups")
     rows = np.zeros((k, 1 << campaign.bits))
     for stratum, w in weights.items():
         start = _start(campaign, stratum)
@@ -93,18 +96,23 @@ def simultaneous_factor(campaign: Campaign, rates: Mapping[str, Floats], confide
     errors = {name: rate_errors(campaign, name, r, 1.0) for name, r in rates.items()}
     positions = 1 << campaign.bits
     count = min(_MOST_CURVES, max(_FEWEST_CURVES, _NUMBERS // positions))
+    rank = math.ceil((count + 1) * confidence)
+    if rank > count:
+        raise InvalidQuery(
+            f"a band over {positions} positions is simulated with {count} curves, enough for a confidence of at most "
+            f"{count / (count + 1):.4f}, got {confidence}"
+        )
     batch = min(count, max(1, _AT_ONCE // positions))
     largest: list[float] = []
-    for number in range(-(-count // batch)):
+    while len(largest) < count:
+        number = len(largest) // batch
         noise = _both_servers(
             campaign.mechanism, campaign.bits, campaign.epsilon, campaign.max_instances, batch, seed, number
         )
         parts = [_standardised(campaign, noise, name, rates[name], errors[name]) for name in rates]
-        largest.extend(np.max(parts, axis=0))
-    count = len(largest)
-    # the order statistic whose coverage is at least the wanted one, were the simulated noise the real one
-    rank = min(count, math.ceil((count + 1) * confidence))
-    return float(np.sort(largest)[rank - 1])
+        largest.extend(np.max(parts, axis=0)[: count - len(largest)])
+    # The order statistic whose coverage is at least the wanted one; noise is integer, and its own value must be inside.
+    return float(np.sort(largest)[rank - 1]) * (1 + 1e-9)
 
 
 @lru_cache(maxsize=4)

@@ -8,6 +8,7 @@ COMMANDS = {
     "system": "two real servers over TLS: uploads, sealing, evaluation, answers, memory",
     "communication": "bytes on the wire: ours, a pointwise and a one-hot protocol, all real",
     "figures": "the paper's experiments, its mechanism and ours in the same pictures",
+    "index": "one page of what the others left in a folder",
     "docs": "write the parts of docs/ that follow from the code",
     "demo": "key generation and evaluation end to end, in a few seconds",
 }

@@ -272,6 +272,12 @@ class GroupsAnswer(Message):
     observed_error: float
     expected_error: float
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        observed = self.observed_negative, self.observed_positive
+        expected: list[list[Any]] = [self.expected_negative, self.expected_positive]
+        return _same_length(self, self.upper_ends, *observed, *expected)
+
 
 class BudgetAnswer(Message):
     """What a campaign may spend and has spent."""

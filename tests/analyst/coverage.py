@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
-from tests.analyst.helpers import one_stratum, two_strata
+from tests.analyst.helpers import Array, one_stratum, two_strata
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 
@@ -23,28 +23,38 @@ def single(seed: int, mechanism: str) -> dict[str, float]:
     held = np.abs(curve.raw - truth.raw) <= 1.96 * curve.standard_errors + 1e-9
     quantiles, right = curve.quantile(LEVELS), truth.quantile(LEVELS)
     inside = [a <= t <= b for a, t, b in zip(quantiles.lower, right.thresholds, quantiles.upper, strict=True)]
-    f = truth.fractions
     return {
         "points": float(held[:-1].mean()),
-        "band": float((lower <= f + 1e-9).all() and (f <= upper + 1e-9).all()),
+        "band": float(_between(lower, truth.fractions, upper)),
         "quantiles": float(np.mean(inside)),
     }
 
 
 def double(seed: int, mechanism: str) -> dict[str, float]:
-    """Two strata: fractions of a noisy total, the area under the ROC curve, and the region of the whole ROC curve."""
+    """Two strata, a large and a small one, smoothed: fractions of noisy totals, the area, regions and distances."""
     release, scores, outcome = two_strata(4000, 1, noise_seed=seed, mechanism=mechanism, epsilon=2.0)
-    truth, roc = two_strata(4000, 1)[0].roc(), release.roc(smoothing="none")
-    wide, high = roc.band()
+    exact = two_strata(4000, 1)[0]
+    truth, roc = exact.roc(smoothing="none"), release.roc()
     low, top = roc.auc_interval()
-    x, y = np.abs(roc.false_positive_rate - truth.false_positive_rate), roc.true_positive_rate
+    region, made = roc.region(), release.compare("no", "yes")
+    lower, upper = roc.positive.band()
     quantiles, right = roc.positive.quantile(LEVELS), truth.positive.quantile(LEVELS)
     inside = [a <= t <= b for a, t, b in zip(quantiles.lower, right.thresholds, quantiles.upper, strict=True)]
+    held = _between(region.least_false, truth.false_positive_rate, region.most_false) and _between(
+        region.least_true, truth.true_positive_rate, region.most_true
+    )
+    distance = np.abs(truth.positive.fractions - truth.negative.fractions).max()
     return {
         "AUC": float(low <= roc_auc_score(outcome, scores) <= top),
-        "ROC region": float((x <= wide + 1e-9).all() and (np.abs(y - truth.true_positive_rate) <= high + 1e-9).all()),
+        "band of a stratum": float(_between(lower, truth.positive.fractions, upper)),
+        "ROC region": float(held),
+        "Kolmogorov-Smirnov distance": float(made.distance_lower <= distance <= made.distance_upper),
         "quantiles of a stratum": float(np.mean(inside)),
     }
+
+
+def _between(low: Array, x: Array, high: Array) -> bool:
+    return bool((low <= x + 1e-9).all() and (x <= high + 1e-9).all())
 
 
 def measure(runs: int, mechanism: str = "slice-tree", first: int = 0, show: bool = False) -> dict[str, float]:

@@ -1,12 +1,14 @@
 """Calibration: the textbook's numbers without noise, an honest p-value with it, and defined behaviour at the edges."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
 from analyst import calibration
 from analyst.calibration import Groups, hosmer_lemeshow
-from campaign.errors import InvalidQuery, TooNoisy
+from campaign.errors import InvalidQuery
 from tests.analyst.helpers import Array, publish, two_strata
 
 
@@ -101,10 +103,28 @@ def test_empty_groups_are_left_out_and_marked() -> None:
     assert made.statistic == pytest.approx(textbook(scores[inside], outcome[inside], made.groups.upper_ends[:-1]))
 
 
-def test_nothing_left_is_an_error() -> None:
-    release, *_ = two_strata(30, noise_seed=3, epsilon=0.1)
-    with pytest.raises(TooNoisy, match="groups have 1 or more expected"):
-        release.calibration([0.01, 0.02, 0.03, 0.04])
+def test_nothing_left_is_no_statistic() -> None:
+    release, *_ = two_strata(3000)
+    made = release.calibration([0.00, 0.01, 0.4, 1.0])
+    assert made.groups.used.sum() == 2
+    assert np.isnan([made.statistic, made.p_value, made.chi_square_p]).all()
+    assert any("no statistic" in note for note in made.notes)
+    assert json.loads(made.to_json())["hosmer_lemeshow"] is None
+
+
+@pytest.mark.parametrize("negative", ["no", "yes"])
+def test_two_different_strata_are_needed(negative: str) -> None:
+    release, *_ = two_strata(500)
+    with pytest.raises(InvalidQuery, match="two different strata"):
+        release.calibration(5, negative, negative)
+
+
+def test_the_p_value_stays_honest_where_noise_drowns_the_counts() -> None:
+    """100 calibrated models, n = 800, epsilon = 0.5: p-values are near uniform (false alarm 1e-4)."""
+    found = [two_strata(800, s, noise_seed=s, epsilon=0.5)[0].calibration(5, fitted=False).p_value for s in range(100)]
+    known = [p for p in found if not np.isnan(p)]
+    assert len(known) > 50
+    assert kstest(known, "uniform").pvalue > 1e-4
 
 
 @pytest.mark.parametrize(

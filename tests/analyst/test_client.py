@@ -49,7 +49,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 @pytest.fixture(scope="module")
 def truth(pair: Pair) -> tuple[Campaign, Array, Array]:
     """A sealed campaign of scores with outcomes, and what only the test knows."""
-    made = new_campaign(grid=SCORES, strata=["no", "yes"], reserve=1.0, title="Risk <score> & outcome")
+    made = new_campaign(grid=SCORES, strata=["no", "yes"], reserve=1.0, title="Risk <score> & outcome, 50$_$")
     scores, outcome = scored(6000, 4)
     pair.create(made)
     pair.upload_values(made, made.place(scores, np.where(outcome, "yes", "no").tolist()).positions)
@@ -134,7 +134,7 @@ def test_groups_cost_the_reserve_once(pair: Pair, truth: tuple[Campaign, Array, 
         assert (np.abs(made.groups.table[1] - right) < 12 * error).all()
         assert made.p_value > 1e-4
         with pytest.raises(BudgetExceeded):
-            ask.groups([0.5, 1.0], 0.9)
+            ask.groups([0.3, 0.5, 1.0], 0.9)
 
 
 def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path) -> None:
@@ -146,6 +146,12 @@ def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_
         ask.campaign()
     with pytest.raises(InvalidInput, match="not an address like"):
         Client("http://a.example/v1/campaigns/x", "any")
+    with pytest.raises(InvalidInput, match="ASCII"):
+        Client(address, "t\u00f6ken", ca)
+    with pytest.raises(InvalidInput, match="no such file"):
+        Client(address, "any", tmp_path / "missing.pem")
+    with client(pair, campaign) as ask, pytest.raises(InvalidQuery, match="at least 3 groups"):
+        ask.groups([0.5, 1.0], 0.1)
     unknown = address[:-43] + to_base64url(bytes(32))
     with pytest.raises(UnknownCampaign), Client(unknown, "any", ca) as ask:
         ask.campaign()
@@ -172,8 +178,17 @@ def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaig
                 ask._read_counts(wrong, last, campaign)
         short = io.BytesIO()
         np.save(short, np.zeros(5))
-        with pytest.raises(PeerMismatch, match="does not fit"):
+        with pytest.raises(PeerMismatch, match="something else than a curve of 101 counts"):
             ask._read_counts(short.getvalue(), last, campaign)
+        other = io.BytesIO()
+        np.save(other, np.arange(101))
+        with pytest.raises(PeerMismatch, match="its own last count"):
+            ask._read_counts(other.getvalue(), last, campaign)
+        busy = [
+            httpx.Response(503, json={"type": "urn:fss-ecdf:problem:unavailable"}, headers={"retry-after": after})
+            for after in ("0", "-1", "soon", "Wed, 21 Oct 2026 07:28:00 GMT", "5")
+        ]
+        assert [ask._wait(answer, 1, float("inf")) for answer in busy] == [0.5, 1.0, 1.0, 1.0, 5.0]
         for wrong in (b"", b"[]", b"{}", b'{"campaign": 3}', b'{"campaign": {}}'):
             with pytest.raises(PeerMismatch, match="did not send a campaign"):
                 ask._read_campaign(wrong)
@@ -231,7 +246,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(
     done = run(pair, campaign, "report", "--out", str(out))
     assert done.returncode == 0, done.stderr
     page = out.read_text()
-    assert "Risk &lt;score&gt; &amp; outcome" in page
+    assert "Risk &lt;score&gt; &amp; outcome, 50$_$" in page
     assert "<score>" not in page
     for word in ("epsilon = 2", "Calibration", "ROC", "Distribution: yes", "both servers working together"):
         assert word in page, word

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from datetime import date
 from typing import Any, cast
 
 import numpy as np
@@ -76,6 +77,25 @@ def test_smoothed_curves_are_proper(smoothing: str) -> None:
         assert curve.counts.max() <= 300
 
 
+def test_a_level_is_not_missed_by_rounding() -> None:
+    values = np.array([0.1] * 7 + [0.9] * 93)
+    assert publish(campaign(), values, None).quantile([0.07]).thresholds == [0.1]
+
+
+def test_results_cannot_be_changed_by_accident() -> None:
+    curve = one_stratum(100)[0].curve()
+    with pytest.raises(ValueError, match="read-only"):
+        curve.counts[:] = 0
+
+
+def test_numbers_of_other_kinds() -> None:
+    release, _ = one_stratum(100)
+    assert release.histogram(np.int64(5)).counts.size == 5
+    spec = campaign(grid=DATES)
+    days = publish(spec, np.array(["2026-02-01"] * 10), None)
+    assert json.loads(days.curve().at([date(2026, 3, 1)]).to_json())["threshold"] == ["2026-03-01"]
+
+
 def test_dates() -> None:
     spec = campaign(grid=DATES)
     days = np.array(["2026-02-01", "2026-06-10", "2026-06-11", "2027-05-05"])
@@ -112,7 +132,7 @@ def test_every_form_says_the_same() -> None:
         (lambda c: c.histogram([0.5, 0.5]), "must increase"),
         (lambda c: c.histogram([]), "must increase"),
         (lambda c: c.histogram(0), "at least 1 bin"),
-        (lambda c: Curve.make(c.campaign, "all", 5, np.zeros(3)), "has 101 counts, got 3"),
+        (lambda c: Curve.make(c.campaign, "all", 5, np.zeros(3)), "has 101 finite counts, got 3"),
         (lambda c: Curve.make(c.campaign, "all", 5, np.zeros(101), cast(Any, "cubic")), "smoothing is one of"),
     ],
 )

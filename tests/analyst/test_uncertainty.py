@@ -68,8 +68,8 @@ def test_intervals_and_bands_hold_the_truth(name: str) -> None:
     """120 releases. Bands and areas claim 95 %: below 87 % is a false alarm of 1e-3. Quantiles claim at least 95 %."""
     held = coverage.measure(120, name, first=10_000)
     assert held["points"] == pytest.approx(0.95, abs=0.03)
-    assert min(held["band"], held["AUC"], held["ROC region"]) > 0.87
-    assert min(held["quantiles"], held["quantiles of a stratum"]) > 0.93
+    assert min(held["band"], held["band of a stratum"], held["AUC"], held["ROC region"]) > 0.87
+    assert min(held["quantiles"], held["quantiles of a stratum"], held["Kolmogorov-Smirnov distance"]) > 0.93
 
 
 def test_a_band_that_is_too_narrow_would_be_found() -> None:
@@ -88,6 +88,8 @@ def test_a_wider_band_for_more_confidence() -> None:
     curve = two_strata(2000, noise_seed=1)[0].curve("yes")
     widths = [np.mean(curve.band(confidence)[1] - curve.band(confidence)[0]) for confidence in (0.5, 0.9, 0.99)]
     assert widths == sorted(widths)
+    with pytest.raises(InvalidQuery, match=r"enough for a confidence of at most 0\.9990"):
+        curve.band(0.9999)
     for wrong in (0.0, 1.0, 2.0):
         with pytest.raises(InvalidQuery, match="between 0 and 1"):
             curve.band(wrong)

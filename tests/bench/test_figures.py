@@ -1,0 +1,67 @@
+"""The paper's figures run on small sizes, say what is missing, and their parts are right."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import figures, index
+from bench.paper.figure import Claim, Options
+from bench.paper.roc import area_between
+from tests.analyst.helpers import two_strata
+
+SMALL = ["--runs", "2", "--levels", "8"]
+
+
+def test_figures_write_pictures_tables_and_claims(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["smoothing-epsilon", "smoothing-lambda", "inverse", "runtime"]
+    out = tmp_path / "out"
+    assert figures.main([*names, *SMALL, "--out", str(out), "--json", str(tmp_path / "figures.json")]) == 0
+    for name in names:
+        assert (out / f"{name}.png").stat().st_size > 10_000
+        assert len(list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))) > 5
+    claims = json.loads((tmp_path / "figures.json").read_text())["claims"]
+    assert {claim["figure"] for claim in claims} == set(names)
+    assert "2-norm smoothing reduces the error" in capsys.readouterr().out
+    page = index.page(tmp_path)
+    assert "out/inverse.png" in page
+    assert "the quadratic program" in page
+
+
+def test_a_missing_data_set_is_said_and_the_rest_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert figures.main(["roc-heart", "inverse", *SMALL, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "roc-heart: left out. Heart disease: no --data-dir" in said
+    assert (tmp_path / "inverse.png").exists()
+    (tmp_path / "framingham.csv").write_text("age,TenYearCHD\n50,1\n")
+    figures.main(["roc-heart", *SMALL, "--data-dir", str(tmp_path), "--out", str(tmp_path)])
+    assert "framingham.csv is another version" in capsys.readouterr().out
+
+
+def test_the_area_between_a_curve_and_itself_is_nothing() -> None:
+    roc = two_strata(3000)[0].roc()
+    other = two_strata(3000, seed=5)[0].roc()
+    assert area_between(roc, roc) == 0
+    assert area_between(roc, other) >= abs(roc.auc - other.auc) - 1e-3
+
+
+def test_claims_can_fail() -> None:
+    """The first claim is about numbers, not about itself."""
+    made = figures.FIGURES["smoothing-epsilon"]
+    rows = [
+        {"method": f"{name}, {how}", "epsilon": e, "ratio": ratio, "raw_mse": 1.0}
+        for name in ("paper-tree", "slice-tree")
+        for how in ("1-norm", "2-norm", "isotonic")
+        for e, ratio in ((0.1, 3.0), (1.0, 2.0), (20.0, 1.5))
+    ]
+    found: list[Claim] = made.claims(rows)
+    assert not found[0].holds
+    assert np.all([isinstance(claim.holds, bool) for claim in found])
+
+
+def test_unknown_figures_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        figures.main(["nonsense", "--out", str(tmp_path)])
+    assert Options(tmp_path, 1, 1, 8, None).workers >= 1
