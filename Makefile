@@ -20,7 +20,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 
 demo: .venv/ready
-	$(BIN)/python -m bench demo
+	$(BIN)/python -m bench demo $(if $(KEEP),--keep)
 
 bench: .venv/ready-bench
 	$(BIN)/python -m bench core --rounds 2 --runs 5 --json bench-results/core.json

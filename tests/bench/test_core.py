@@ -27,12 +27,6 @@ def test_core_writes_its_results(tmp_path: Path) -> None:
     assert "dcf_point_vs_aes" in done.stdout
 
 
-def test_demo_is_exact() -> None:
-    done = run("demo")
-    assert done.returncode == 0, done.stderr
-    assert "exact at all 128 ages: True" in done.stdout
-
-
 @pytest.mark.parametrize(("args", "code"), [((), 0), (("nonsense",), 2)])
 def test_usage_lists_the_benchmarks(args: tuple[str, ...], code: int) -> None:
     done = run(*args)
