@@ -69,6 +69,10 @@ struct set {
 
 extern const struct set fss_aesni, fss_vaes256, fss_vaes512;
 
+/* Those that this processor has, best first; how many. */
+enum { MAX_SETS = 3 };
+int fss_sets(const struct set *sets[MAX_SETS]);
+
 void fss_schedule(struct schedule *schedule, const uint8_t keys[HASHES][16]);
 
 static inline int leaf_bits(const struct shape *s) { return s->bits < 2 ? s->bits : 2; }

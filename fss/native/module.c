@@ -8,19 +8,8 @@
 
 #include "kernel.h"
 
-static const struct set *sets[3], *chosen;
+static const struct set *sets[MAX_SETS], *chosen;
 static int set_count;
-
-static void find_sets(void)
-{
-    __builtin_cpu_init();
-    int vaes = __builtin_cpu_supports("vaes");
-    if (!__builtin_cpu_supports("aes") || !__builtin_cpu_supports("sse4.2")) return;
-    if (vaes && __builtin_cpu_supports("avx512f")) sets[set_count++] = &fss_vaes512;
-    if (vaes && __builtin_cpu_supports("avx2")) sets[set_count++] = &fss_vaes256;
-    sets[set_count++] = &fss_aesni;
-    chosen = sets[0];
-}
 
 /* Native or little-endian, which is the same here; numpy says `=` of an array that is not aligned. */
 static int is_uint64(const Py_buffer *array)
@@ -221,8 +210,9 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "fss._nativ
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    if (!set_count) find_sets();
-    if (!chosen) {
+    set_count = fss_sets(sets);
+    chosen = sets[0];
+    if (!set_count) {
         PyErr_SetString(PyExc_ImportError, "this processor has no AES instructions");
         return NULL;
     }
