@@ -100,6 +100,7 @@ def write_json(path: str | None, results: Sequence[Result], seed: int) -> None:
         **about(seed),
         "results": {r.key: r.value for r in results},
         "goals": {r.key: {"goal": r.goal, "met": r.met, "what": r.what} for r in results if r.goal},
+        "what": {r.key: r.what for r in results},
     }
     target.write_text(json.dumps(body, indent=2) + "\n")
     print(f"\nwrote {target}")

@@ -11,9 +11,10 @@ from fss.path import Fill
 from fss.plan import Points
 from fss.prg import tree_prg
 
-# Keys handed over in one call: enough to pay for the call, few enough to share them out evenly between threads.
-CHUNK = 8192
-FEWEST = 1024
+# Keys handed over in one call, a multiple of what the kernel walks together: enough to pay for the call, few enough to
+# share them out evenly between threads and to be interrupted, which only happens between calls.
+FEWEST, MOST = 64, 8192
+ANSWERS = 1 << 22
 
 
 class NativeEvaluation:
@@ -42,7 +43,8 @@ class NativeBackend:
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], NativeEvaluation]]:
         del keys
         answers = 1 << type.bits if points is None else points.size
-        return max(FEWEST, CHUNK // answers), lambda: NativeEvaluation(points, answers)
+        chunk = min(MOST, max(FEWEST, ANSWERS // answers // FEWEST * FEWEST))
+        return chunk, lambda: NativeEvaluation(points, answers)
 
 
 def _about(type: KeyType) -> tuple[bool, int, bytes]:
