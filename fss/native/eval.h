@@ -25,25 +25,44 @@ static size_t group_size(const struct eval_job *job) { return job->answers > FEW
 
 static const char *row(const struct group *g, int word) { return g->words.start + word * g->words.stride; }
 
-/* BCG+21 Fig. 3, Eval lines 3 to 9: from a node to those of its children that are wanted. */
-LOOP void expand(const struct group *g, int level, const struct node *at, const struct node *left,
-                 const struct node *right)
+/* Rows that are read in place lie too far apart for the processor to foresee, so the words of the next level are asked
+ * for one level ahead. */
+INLINE void prefetch(const struct group *g, int word, size_t k)
 {
-    const struct shape *shape = &g->job->shape;
+    if (g->words.start == (char *)g->copy) return;
+    for (int w = word; w < word + 3; w++)
+        for (int byte = 0; byte < 8 * STRIPE_KEYS; byte += 64) __builtin_prefetch(row(g, w) + 8 * k + byte);
+}
+
+/* What is collected, at most p + 7, takes three additions of at most 2p before it must be folded. */
+enum { FOLD_EVERY = 3 };
+
+/* BCG+21 Fig. 3, Eval lines 3 to 9: from a node to those of its children that are wanted (not NULL, and constants where
+ * this is called, so that nothing is computed in vain). */
+INLINE void expand_to(const struct group *g, int level, const struct node *at, const struct node *left,
+                      const struct node *right, int has_values)
+{
     const struct schedule *schedule = g->job->schedule;
-    int word = level_word(shape, level);
+    int word = level_word(&g->job->shape, level), must_fold = level % FOLD_EVERY == FOLD_EVERY - 1;
     const char *cw_lo = row(g, word), *cw_hi = row(g, word + 1), *cw_value = row(g, word + 2), *control = row(g, CONTROL);
     for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
         struct seeds s;
         V first[STRIPE], second[STRIPE];
+        prefetch(g, level_word(&g->job->shape, level + 1), k);
         UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-        if (shape->has_values) {
+        if (has_values) {
             hash(&s, schedule->round[VALUE], first, second);
             UNROLL for (int i = 0; i < STRIPE; i++) {
                 size_t j = k + i * WORDS;
                 V live = load(g->live + j), v = load(at->collected + j) + (s.t[i] & load(cw_value + 8 * j));
-                if (left) store(left->collected + j, fold(v + (first[i] & live)));
-                if (right) store(right->collected + j, fold(v + (second[i] & live)));
+                first[i] = v + (first[i] & live);
+                second[i] = v + (second[i] & live);
+            }
+            if (must_fold)
+                UNROLL for (int i = 0; i < STRIPE; i++) first[i] = fold(first[i]), second[i] = fold(second[i]);
+            UNROLL for (int i = 0; i < STRIPE; i++) {
+                if (left) store(left->collected + k + i * WORDS, first[i]);
+                if (right) store(right->collected + k + i * WORDS, second[i]);
             }
         }
         if (left) {
@@ -66,7 +85,17 @@ LOOP void expand(const struct group *g, int level, const struct node *at, const 
     }
 }
 
-/* A terminal node's leaf values before what was collected is added, at most 2p, for one stripe and two leaves. */
+LOOP void expand(const struct group *g, int level, const struct node *at, const struct node *left,
+                 const struct node *right)
+{
+    if (!g->job->shape.has_values) expand_to(g, level, at, left, right, 0);
+    else if (!right) expand_to(g, level, at, left, NULL, 1);
+    else if (!left) expand_to(g, level, at, NULL, right, 1);
+    else expand_to(g, level, at, left, right, 1);
+}
+
+/* A terminal node's leaf values before what was collected (at most 5p + 7) is added, at most 2p, for one stripe and two
+ * leaves. */
 INLINE void leaf_pair(const struct group *g, const struct seeds *s, int side, size_t k, V x[2][STRIPE])
 {
     int word = level_word(&g->job->shape, depth(&g->job->shape)) + 2 * side;
@@ -92,7 +121,7 @@ LOOP void leaf_sums(const struct group *g, const struct node *at, const int want
         V v[STRIPE], x[2][STRIPE];
         UNROLL for (int i = 0; i < STRIPE; i++) {
             sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-            v[i] = load(at->collected + k + i * WORDS);
+            v[i] = fold(load(at->collected + k + i * WORDS));
         }
         collected = fold(collected + stripe_sum(v));
         UNROLL for (int side = 0; side < 2; side++)
@@ -198,11 +227,9 @@ static void set_group(struct group *g, size_t first)
     memcpy(g->root.hi, row(g, ROOT_HI), 8 * g->count);
 }
 
-/* Nothing is collected at the root, and nowhere in a DPF. */
 static struct node take_node(uint64_t **memory, size_t size)
 {
     struct node node = {*memory, *memory + size, *memory + 2 * size};
-    memset(node.collected, 0, 8 * size);
     *memory += 3 * size;
     return node;
 }
@@ -218,7 +245,11 @@ static void *make_group(struct group *g)
     g->each = next, next += MAX_LEAVES * size;
     g->live = next, next += size;
     g->root = take_node(&next, size);
-    for (int i = 0; i < 2 * depth(shape); i++) g->nodes[i] = take_node(&next, size);
+    memset(g->root.collected, 0, 8 * size);
+    for (int i = 0; i < 2 * depth(shape); i++) {
+        g->nodes[i] = take_node(&next, size);
+        if (!shape->has_values) g->nodes[i].collected = g->root.collected; /* a DPF collects nothing on the way */
+    }
     return memory;
 }
 
