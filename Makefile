@@ -1,15 +1,42 @@
 # make test   what every change must pass     make faults   crashes, restarts and bad peers, a few minutes
-# make demo   see it work                     make bench    measure it, under 10 minutes (DATA=folder: with the paper's data)
+# make demo   see it work                     make bench    measure it (DATA=folder: with the paper's data)
+# make sanitize   the native kernel under sanitizers and valgrind
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test faults lint demo bench clean
+NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
+CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
+ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+
+.PHONY: test test-numpy faults lint demo bench sanitize clean
 
 test: lint
 	$(BIN)/python -m pytest -m "not faults"
+
+# The core and the whole protocol once more, without the native kernel.
+test-numpy: .venv/ready
+	FSS_BACKEND=numpy $(BIN)/python -m pytest tests/fss tests/test_flow.py fss --ignore tests/fss/test_native.py
+
+# The native kernel under the address and undefined sanitizers, alone and below Python, and under valgrind, which also
+# reports what branches or indexes by a secret.
+sanitize: .venv/ready
+	mkdir -p build/sanitized
+	$(CHECK) $(ASAN) $(NATIVE) -o build/driver-sanitized
+	build/driver-sanitized
+	cp -r fss tests pyproject.toml build/sanitized
+	$(CHECK) $(ASAN) -shared -fPIC -I$$($(BIN)/python -c 'import sysconfig as s; print(s.get_path("include"))') \
+	  fss/native/*.c -o build/sanitized/$$(ls fss/_native.*.so)
+	cd build/sanitized && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 PYCRYPTODOME_DISABLE_DEEPBIND=1 FSS_BACKEND=native \
+	  ../../$(BIN)/python -m pytest tests/fss/test_native.py
+	$(CHECK) -O3 $(NATIVE) -o build/driver
+	@command -v valgrind >/dev/null || { echo "valgrind is not installed: its part is left out"; exit 0; }; \
+	  valgrind -q --leak-check=full --error-exitcode=9 build/driver && \
+	  valgrind -q --error-exitcode=9 build/driver secrets && \
+	  ! valgrind -q --error-exitcode=9 build/driver leak >/dev/null 2>&1
 
 faults: .venv/ready
 	$(BIN)/python -m pytest -m faults
@@ -30,7 +57,7 @@ bench: .venv/ready-bench
 	  --out bench-results/figures --json bench-results/figures.json
 	$(BIN)/python -m bench index bench-results
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/ready: pyproject.toml constraints.txt $(wildcard fss/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
@@ -43,4 +70,4 @@ bench: .venv/ready-bench
 	@touch $@
 
 clean:
-	rm -rf .venv bench-results
+	rm -rf .venv bench-results build fss/*.so

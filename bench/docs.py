@@ -1,11 +1,14 @@
-"""python -m bench docs: write the parts of docs/ that follow from the code (the table of problems)."""
+"""python -m bench docs: write the parts of docs/ that follow from the code (problems) or from a run (speed)."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from campaign.errors import Problem, problems
 
-TARGET = Path(__file__).resolve().parents[1] / "docs" / "protocol.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 START, END = "<!-- problems: made by python -m bench docs -->", "<!-- end of problems -->"
+SPEED_START, SPEED_END = "<!-- speed: made by python -m bench docs from performance.json -->", "<!-- end of speed -->"
 
 
 def problem_table(kinds: list[type[Problem]] | None = None) -> str:
@@ -13,9 +16,27 @@ def problem_table(kinds: list[type[Problem]] | None = None) -> str:
     return "\n".join(["| code | status | meaning |", "| --- | --- | --- |", *rows])
 
 
+def speed_table(run: dict[str, Any] | None = None) -> str:
+    """What `python -m bench core --json docs/performance.json` measured of the keys, and where."""
+    run = run or json.loads((DOCS / "performance.json").read_text())
+    load = run["load"][0]
+    head = (
+        f"`{run['command']}`, commit {run['commit']}, seed {run['seed']}: {run['cpu']}, {run['cores']} cores, "
+        f"load {load:.1f} at the end, native kernel with {run['instructions'] or 'nothing'}."
+    )
+    rows = [
+        f"| `{key}` | {'not run' if value is None else f'{value:.3g}'} | {run['goals'].get(key, {}).get('goal', '')} "
+        f"| {run['what'][key]} |"
+        for key, value in run["results"].items()
+        if not key.startswith("slice")
+    ]
+    return "\n".join([head, "", "| key | value | goal | what |", "| --- | --- | --- | --- |", *rows])
+
+
 def main(argv: list[str]) -> int:
     del argv
-    write_between(TARGET, START, END, problem_table())
+    write_between(DOCS / "protocol.md", START, END, problem_table())
+    write_between(DOCS / "performance.md", SPEED_START, SPEED_END, speed_table())
     return 0
 
 

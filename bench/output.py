@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fss import backend
+
 
 @dataclass(frozen=True)
 class Result:
-    """One figure, what it is, and the goal it is held against."""
+    """One figure (None: not run), what it is, and the goal it is held against."""
 
     key: str
     value: float | None
@@ -22,12 +24,12 @@ class Result:
     met: bool | None = None
 
     @staticmethod
-    def at_most(key: str, value: float, limit: float, what: str) -> "Result":
-        return Result(key, value, what, f"<= {limit:g}", value <= limit)
+    def at_most(key: str, value: float | None, limit: float, what: str) -> "Result":
+        return Result(key, value, what, f"<= {limit:g}", None if value is None else value <= limit)
 
     @staticmethod
-    def at_least(key: str, value: float, limit: float, what: str) -> "Result":
-        return Result(key, value, what, f">= {limit:g}", value >= limit)
+    def at_least(key: str, value: float | None, limit: float, what: str) -> "Result":
+        return Result(key, value, what, f">= {limit:g}", None if value is None else value >= limit)
 
 
 def cpu_name() -> str:
@@ -45,12 +47,23 @@ def commit() -> str:
     return run.stdout.strip() or "unknown"
 
 
+def _instructions() -> str | None:
+    """What the native kernel uses of this processor, where it is installed."""
+    try:
+        from fss import _native
+    except ImportError:
+        return None
+    return _native.sets()[0]
+
+
 def about(seed: int) -> dict[str, object]:
     return {
         "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "load": os.getloadavg(),
         "python": platform.python_version(),
+        "backend": backend(),
+        "instructions": _instructions(),
         "commit": commit(),
         "seed": seed,
         "command": " ".join(["python -m bench", *sys.argv[1:]]),
@@ -87,6 +100,7 @@ def write_json(path: str | None, results: Sequence[Result], seed: int, **more: o
         **about(seed),
         "results": {r.key: r.value for r in results},
         "goals": {r.key: {"goal": r.goal, "met": r.met, "what": r.what} for r in results if r.goal},
+        "what": {r.key: r.what for r in results},
         **more,
     }
     target.write_text(json.dumps(body, indent=2) + "\n")

@@ -14,6 +14,7 @@ from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import upload_bytes
 from dealer import records
 from dealer.upload import BATCH, Sites, upload
+from fss import BackendError
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, TRY_LATER, REFUSED = 0, 64, 65, 75, 77
@@ -29,6 +30,9 @@ def main(argv: list[str] | None = None) -> int:
             print("fss-dealer: try again later; with the same --receipt nothing is sent twice", file=sys.stderr)
             return TRY_LATER
         return BAD_DATA if isinstance(problem, InvalidInput) else REFUSED
+    except BackendError as error:
+        print(f"fss-dealer: {error}", file=sys.stderr)
+        return USAGE
     except OSError as error:
         print(f"fss-dealer: {error.filename}: {error.strerror}", file=sys.stderr)
         return USAGE

@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike
 from fss import field
 from fss.evaluate import Evaluator
 from fss.field import Words
+from fss.generate import RAND_BYTES, make_keys
 from fss.keys import KeyBatch, Scheme
-from fss.path import RAND_BYTES, Path, make_keys
+from fss.path import Path
 
 __all__ = ["RAND_BYTES", "at_point", "at_points", "gen", "over_domain", "sum_at_points", "sum_over_domain"]
 

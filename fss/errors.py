@@ -4,12 +4,17 @@ FssError
 +-- DomainError       a number of bits, a point, an alpha or a payload outside its range
 +-- ShapeError        an array of the wrong shape, length or dtype
 +-- KeyFormatError    bytes or a file that are not exactly one well-formed batch of keys
-    +-- KeyMismatchError  keys that do not belong together (scheme, domain, party, campaign)
+|   +-- KeyMismatchError  keys that do not belong together (scheme, domain, party, campaign)
++-- BackendError      FSS_BACKEND asks for what is not here
 """
 
 
 class FssError(ValueError):
     """Base of all errors of this package."""
+
+
+class BackendError(FssError):
+    """A back end that does not exist or is not installed."""
 
 
 class DomainError(FssError):

@@ -152,11 +152,6 @@ class _WholeBlock(Block):
 
 def whole_domain(type: KeyType, width: int) -> Plan:
     """Every point of the domain; `width` must be a power of two."""
-    if type.bits > MAX_WHOLE_BITS:
-        raise DomainError(
-            f"a whole domain has at most {MAX_WHOLE_BITS} bits (512 MiB of answers), these keys have {type.bits}; "
-            "evaluate at points instead"
-        )
     top = min(width.bit_length() - 1, type.depth)
     first = np.zeros(1, np.int64)
     for level in range(top):
@@ -169,6 +164,14 @@ def points_plan(type: KeyType, points: Points, width: int) -> Plan:
     """Sorted, distinct points."""
     root = _PointBlock(type, points, width, 0, np.zeros(1, np.uint64))
     return Plan(type, root, points.size, width)
+
+
+def check_whole(type: KeyType) -> None:
+    if type.bits > MAX_WHOLE_BITS:
+        raise DomainError(
+            f"a whole domain has at most {MAX_WHOLE_BITS} bits (512 MiB of answers), these keys have {type.bits}; "
+            "evaluate at points instead"
+        )
 
 
 def check_points(points: object, bits: int) -> Points:

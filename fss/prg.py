@@ -72,13 +72,14 @@ def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
 
 
 class TreePrg:
-    """The three hashes of a node, and the 4-byte tag by which keys of two campaigns are told apart."""
+    """The three hashes of a node, and their AES keys, one after the other."""
 
     def __init__(self, binder: bytes) -> None:
         self.left = Aes(b"left", binder)
         self.right = Aes(b"right", binder)
         self.value = Aes(b"value", binder)
         self.sides = (self.left, self.right)
+        self.keys = b"".join(derive_key(dst, binder) for dst in (b"left", b"right", b"value"))
 
 
 @lru_cache(maxsize=64)

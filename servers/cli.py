@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 from campaign.errors import InvalidInput, Problem, TryAgain
 from campaign.spec import ID_BYTES, Campaign, to_base64url
+from fss import BackendError, backend
 from servers import log, operator, setup
 from servers.app import build_app
 from servers.settings import BadSettings, Settings, load
@@ -26,7 +27,7 @@ def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         code: int = args.run(args)
-    except BadSettings as error:
+    except (BadSettings, BackendError) as error:
         print(f"fss-server: {error}", file=sys.stderr)
         return USAGE
     except Problem as problem:
@@ -114,6 +115,7 @@ def _init_pair(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     settings = load(args.config)
+    log.event("starting", server=settings.role, backend=backend())
     serve(build_app(settings), settings)
     return OK
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from bench.docs import END, START, problem_table
+from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table
 from servers import answer_routes, routes
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -12,6 +12,11 @@ DOCS = Path(__file__).parents[1] / "docs"
 def test_the_table_of_problems_is_current() -> None:
     text = (DOCS / "protocol.md").read_text()
     assert text.split(START)[1].split(END)[0].strip() == problem_table()
+
+
+def test_the_table_of_speeds_is_that_of_the_run_beside_it() -> None:
+    text = (DOCS / "performance.md").read_text()
+    assert text.split(SPEED_START)[1].split(SPEED_END)[0].strip() == speed_table()
 
 
 def test_every_public_route_is_described() -> None:

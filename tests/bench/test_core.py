@@ -1,5 +1,6 @@
 """The benchmarks run, and write what they promise."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -24,6 +25,11 @@ def test_core_writes_its_results(tmp_path: Path) -> None:
     keys |= {"slice_curve_s", "slice_tables_s", "slice_points_ms", "slice_vs_paper_mse"}
     assert all(body["results"][key] > 0 for key in keys)
     assert {"dcf_point_vs_sycret", "dcf_gen_vs_sycret", "slice_vs_opendp_mse"} <= body["results"].keys()
+    there = importlib.util.find_spec("fss._native") is not None
+    native = {f"native_{k}" for k in ("dcf_point_vs_aes", "dcf_point_vs_numpy", "dcf_gen_ns", "dcf_domain_vs_aes")}
+    native |= {"native_dpf_domain_vs_aes", "native_threads_2_vs_1"}
+    assert all((body["results"][key] is not None) == there for key in native)
+    assert "native_dcf_gen_vs_sycret" in body["results"]
     assert "dcf_point_vs_aes" in done.stdout
 
 

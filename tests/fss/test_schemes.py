@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fss import dcf, dpf, evaluate, field
+from fss import dcf, dpf, field, numpy_backend
 from fss.keys import KeyBatch
 from tests.fss.helpers import BINDER, NAMES, SCHEMES, expected, make, reconstruct
 from tests.oracle.fss import Oracle
@@ -93,8 +93,8 @@ def test_all_ways_of_evaluating_agree(data: st.DataObject) -> None:
     reference = scheme.over_domain(keys)
     rows, width = data.draw(st.sampled_from([(8, 2), (64, 4), (16, 1), (4096, 32)]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evaluate, "ROWS", rows)
-        patch.setattr(evaluate, "WIDTH", width)
+        patch.setattr(numpy_backend, "ROWS", rows)
+        patch.setattr(numpy_backend, "WIDTH", width)
         each = scheme.at_points(keys, points)
         sums = scheme.sum_at_points(keys, points, threads=data.draw(st.integers(1, 3)))
         whole = scheme.sum_over_domain(keys, threads=data.draw(st.integers(1, 3)))

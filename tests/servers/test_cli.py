@@ -1,5 +1,6 @@
 """fss-server as an operator uses it, and the one clear line that wrong settings get."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fss
 from bench.live import ROOT, Pair, envelopes, name
 from campaign.spec import Campaign
 
@@ -25,9 +27,11 @@ step = 1
 """
 
 
-def run(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "servers.cli", *args]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, input=stdin, timeout=60, check=False)
+def run(*args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    command, env = [sys.executable, "-m", "servers.cli", *args], {**os.environ, **env}
+    return subprocess.run(
+        command, cwd=ROOT, env=env, capture_output=True, text=True, input=stdin, timeout=60, check=False
+    )
 
 
 def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> None:
@@ -157,6 +161,18 @@ def test_wrong_settings_stop_it_with_one_line(tmp_path: Path, damage: Callable[[
     assert done.returncode == 64
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_first_log_line_names_the_back_end(pair: Pair) -> None:
+    first = pair.events(0)[0]
+    assert (first["event"], first["backend"]) == ("starting", fss.backend())
+
+
+def test_a_wrong_back_end_stops_it_with_one_line(tmp_path: Path) -> None:
+    assert run("init-pair", str(tmp_path / "pair")).returncode == 0
+    done = run("run", "--config", str(tmp_path / "pair" / "server0" / "server.toml"), FSS_BACKEND="fpga")
+    assert done.returncode == 64
+    assert done.stderr == "fss-server: FSS_BACKEND must be native or numpy, got 'fpga'\n"
 
 
 def test_the_same_token_twice_is_a_contradiction(tmp_path: Path) -> None:

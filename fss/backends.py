@@ -1,0 +1,105 @@
+"""Which code runs the inner loops: the C kernel where it was built and the processor has AES, else numpy.
+
+Both make the same keys from the same randomness and the same shares from the same keys, bit for bit. Checks, formats,
+chunks and threads are not their business.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Protocol
+
+from fss.errors import BackendError
+from fss.field import Words
+from fss.keys import KeyBatch, KeyType
+from fss.path import Fill
+from fss.plan import Points
+
+
+class Evaluation(Protocol):
+    """One thread's evaluation of some points, which is given the keys chunk by chunk."""
+
+    def each(self, keys: KeyBatch, shares: Words) -> None:
+        """Write every key's share into shares[point, key], canonical."""
+
+    def add(self, keys: KeyBatch) -> None:
+        """Add the shares of these keys to the sums."""
+
+    def sums(self) -> Words:
+        """What was added so far, for each point, canonical."""
+
+
+class Backend(Protocol):
+    name: str
+
+    def gen(
+        self, type: KeyType, fill: Fill, alphas: Words, rand: Words, beta: Words, words: tuple[Words, Words]
+    ) -> None:
+        """Write all words of both parties' keys. `fill` is the scheme's, for numpy."""
+
+    def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], Evaluation]]:
+        """The most keys in a chunk, and what makes an evaluation for each thread.
+
+        Points are sorted and distinct; None is the whole domain.
+        """
+
+
+def _numpy() -> Backend:
+    from fss.numpy_backend import NumpyBackend
+
+    return NumpyBackend()
+
+
+def _native() -> Backend:
+    try:
+        from fss.native_backend import NativeBackend
+    except ImportError as error:
+        raise BackendError(
+            f"the native kernel is not here ({error}); reinstall where there is a C compiler and an x86-64 processor "
+            "with AES, or set FSS_BACKEND=numpy"
+        ) from error
+    return NativeBackend()
+
+
+_MAKERS = {"native": _native, "numpy": _numpy}
+
+
+@cache
+def _made(name: str) -> Backend:
+    if name not in _MAKERS:
+        raise BackendError(f"FSS_BACKEND must be native or numpy, got {name!r}")
+    return _MAKERS[name]()
+
+
+@cache
+def _default() -> Backend:
+    name = os.environ.get("FSS_BACKEND")
+    if name is not None:
+        return _made(name)
+    try:
+        return _made("native")
+    except BackendError:
+        return _made("numpy")
+
+
+_used: list[Backend] = []
+
+
+def current() -> Backend:
+    return _used[-1] if _used else _default()
+
+
+@contextmanager
+def using(name: str) -> Iterator[None]:
+    """Take this one meanwhile, in all threads; for comparing them."""
+    _used.append(_made(name))
+    try:
+        yield
+    finally:
+        _used.pop()
+
+
+def backend() -> str:
+    """The name of the one in use, native or numpy."""
+    return current().name

@@ -1,0 +1,267 @@
+/* Evaluation: a group of keys walks down the tree, depth first, to the points that are wanted.
+ *
+ * Which nodes are visited follows from the points, which are public. Control bits act as masks.
+ */
+#include <stdlib.h>
+
+struct node {
+    uint64_t *lo, *hi, *collected;
+};
+
+struct group {
+    const struct eval_job *job;
+    size_t first, count; /* which keys */
+    struct rows words;   /* theirs, in place or copied */
+    uint64_t *live;      /* p for a key; 0 for what fills up the last stripe, so that its values count as 0 */
+    struct node nodes[2 * MAX_BITS], root; /* two for each level */
+    uint64_t *copy, *each;
+};
+
+/* With few points memory is what an evaluation waits for, and whole pages of a row are read in place. With many, the
+ * words of few keys are copied together, so that they stay in the cache while the tree below them is walked. */
+enum { FEW_ANSWERS = 32, LARGE_GROUP = 512, SMALL_GROUP = 64 };
+
+static size_t group_size(const struct eval_job *job) { return job->answers > FEW_ANSWERS ? SMALL_GROUP : LARGE_GROUP; }
+
+static const char *row(const struct group *g, int word) { return g->words.start + word * g->words.stride; }
+
+/* Rows that are read in place lie too far apart for the processor to foresee, so the words of the next level are asked
+ * for one level ahead. */
+INLINE void prefetch(const struct group *g, int word, size_t k)
+{
+    if (g->words.start == (char *)g->copy) return;
+    for (int w = word; w < word + 3; w++)
+        for (int byte = 0; byte < 8 * STRIPE_KEYS; byte += 64) __builtin_prefetch(row(g, w) + 8 * k + byte);
+}
+
+/* What is collected, at most p + 7, takes three additions of at most 2p before it must be folded. */
+enum { FOLD_EVERY = 3 };
+
+/* BCG+21 Fig. 3, Eval lines 3 to 9: from a node to those of its children that are wanted (not NULL, and constants where
+ * this is called, so that nothing is computed in vain). */
+INLINE void expand_to(const struct group *g, int level, const struct node *at, const struct node *left,
+                      const struct node *right, int has_values)
+{
+    const struct schedule *schedule = g->job->schedule;
+    int word = level_word(&g->job->shape, level), must_fold = level % FOLD_EVERY == FOLD_EVERY - 1;
+    const char *cw_lo = row(g, word), *cw_hi = row(g, word + 1), *cw_value = row(g, word + 2), *control = row(g, CONTROL);
+    for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
+        struct seeds s;
+        V first[STRIPE], second[STRIPE];
+        prefetch(g, level_word(&g->job->shape, level + 1), k);
+        UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
+        if (has_values) {
+            hash(&s, schedule->round[VALUE], first, second);
+            UNROLL for (int i = 0; i < STRIPE; i++) {
+                size_t j = k + i * WORDS;
+                V live = load(g->live + j), v = load(at->collected + j) + (s.t[i] & load(cw_value + 8 * j));
+                first[i] = v + (first[i] & live);
+                second[i] = v + (second[i] & live);
+            }
+            if (must_fold)
+                UNROLL for (int i = 0; i < STRIPE; i++) first[i] = fold(first[i]), second[i] = fold(second[i]);
+            UNROLL for (int i = 0; i < STRIPE; i++) {
+                if (left) store(left->collected + k + i * WORDS, first[i]);
+                if (right) store(right->collected + k + i * WORDS, second[i]);
+            }
+        }
+        if (left) {
+            hash(&s, schedule->round[LEFT], first, second);
+            UNROLL for (int i = 0; i < STRIPE; i++) {
+                size_t j = k + i * WORDS;
+                store(left->lo + j, first[i] ^ (s.t[i] & load(cw_lo + 8 * j)));
+                store(left->hi + j, second[i] ^ (s.t[i] & load(cw_hi + 8 * j)));
+            }
+        }
+        if (right) {
+            hash(&s, schedule->round[RIGHT], first, second);
+            UNROLL for (int i = 0; i < STRIPE; i++) {
+                size_t j = k + i * WORDS;
+                V turn = (load(control + 8 * j) << (63 - level)) & TOP_BIT;
+                store(right->lo + j, first[i] ^ (s.t[i] & (load(cw_lo + 8 * j) ^ turn)));
+                store(right->hi + j, second[i] ^ (s.t[i] & load(cw_hi + 8 * j)));
+            }
+        }
+    }
+}
+
+LOOP void expand(const struct group *g, int level, const struct node *at, const struct node *left,
+                 const struct node *right)
+{
+    if (!g->job->shape.has_values) expand_to(g, level, at, left, right, 0);
+    else if (!right) expand_to(g, level, at, left, NULL, 1);
+    else if (!left) expand_to(g, level, at, NULL, right, 1);
+    else expand_to(g, level, at, left, right, 1);
+}
+
+/* A terminal node's leaf values before what was collected (at most 5p + 7) is added, at most 2p, for one stripe and two
+ * leaves. */
+INLINE void leaf_pair(const struct group *g, const struct seeds *s, int side, size_t k, V x[2][STRIPE])
+{
+    int word = level_word(&g->job->shape, depth(&g->job->shape)) + 2 * side;
+    const char *cw[2] = {row(g, word), row(g, word + 1)};
+    hash(s, g->job->schedule->round[side], x[0], x[1]);
+    UNROLL for (int i = 0; i < STRIPE; i++) {
+        size_t j = k + i * WORDS;
+        V live = load(g->live + j);
+        x[0][i] = (x[0][i] & live) + (s->t[i] & load(cw[0] + 8 * j));
+        x[1][i] = (x[1][i] & live) + (s->t[i] & load(cw[1] + 8 * j));
+    }
+}
+
+/* Four words of at most 2p, less 4 in all, still fit; so do four of at most p + 7. */
+INLINE V stripe_sum(const V x[STRIPE]) { return fold(x[0] + x[1] + x[2] + x[3]); }
+
+/* What the leaves of a terminal node are in sum over the group, at most p + 7 each. */
+LOOP void leaf_sums(const struct group *g, const struct node *at, const int wanted[2], uint64_t sums[MAX_LEAVES])
+{
+    V leaf[MAX_LEAVES] = {{0}}, collected = {0};
+    for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
+        struct seeds s;
+        V v[STRIPE], x[2][STRIPE];
+        UNROLL for (int i = 0; i < STRIPE; i++) {
+            sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
+            v[i] = fold(load(at->collected + k + i * WORDS));
+        }
+        collected = fold(collected + stripe_sum(v));
+        UNROLL for (int side = 0; side < 2; side++)
+            if (wanted[side]) {
+                leaf_pair(g, &s, side, k, x);
+                leaf[2 * side] = fold(leaf[2 * side] + stripe_sum(x[0]));
+                leaf[2 * side + 1] = fold(leaf[2 * side + 1] + stripe_sum(x[1]));
+            }
+    }
+    for (int i = 0; i < MAX_LEAVES; i++) sums[i] = total(fold(leaf[i] + collected));
+}
+
+/* What they are for each key, canonical. */
+LOOP void leaf_each(const struct group *g, const struct node *at, const int wanted[2])
+{
+    size_t size = group_size(g->job);
+    for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
+        struct seeds s;
+        V x[2][STRIPE];
+        UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
+        UNROLL for (int side = 0; side < 2; side++)
+            if (wanted[side]) {
+                leaf_pair(g, &s, side, k, x);
+                UNROLL for (int i = 0; i < STRIPE; i++) {
+                    size_t j = k + i * WORDS;
+                    V v = load(at->collected + j);
+                    store(g->each + 2 * side * size + j, canonical(x[0][i] + v));
+                    store(g->each + (2 * side + 1) * size + j, canonical(x[1][i] + v));
+                }
+            }
+    }
+}
+
+static int leaf_of(const struct eval_job *job, uint64_t answer)
+{
+    return (job->points ? job->points[answer] : answer) & (leaves(&job->shape) - 1);
+}
+
+/* A terminal node, above the answers `from` to `to` - 1. */
+static void finish(const struct group *g, const struct node *at, uint64_t from, uint64_t to)
+{
+    const struct eval_job *job = g->job;
+    uint64_t sums[MAX_LEAVES];
+    int wanted[2] = {0, 0};
+    for (uint64_t a = from; a < to; a++) wanted[leaf_of(job, a) / 2] = 1;
+    if (job->sums) {
+        leaf_sums(g, at, wanted, sums);
+        for (uint64_t a = from; a < to; a++) job->sums[a] = fold_word(job->sums[a] + sums[leaf_of(job, a)]);
+        return;
+    }
+    leaf_each(g, at, wanted);
+    for (uint64_t a = from; a < to; a++) {
+        char *row = job->each.start + (ptrdiff_t)a * job->each.stride;
+        memcpy(row + 8 * g->first, g->each + leaf_of(job, a) * group_size(job), 8 * g->count);
+    }
+}
+
+/* The first of the answers below a node of this level that lies to the right. */
+static uint64_t split(const struct eval_job *job, int level, uint64_t from, uint64_t to)
+{
+    int bit = job->shape.bits - 1 - level;
+    if (!job->points) return from + (UINT64_C(1) << bit);
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (job->points[middle] >> bit & 1)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    return from;
+}
+
+static void walk(const struct group *g, int level, const struct node *at, uint64_t from, uint64_t to)
+{
+    if (level == depth(&g->job->shape)) {
+        finish(g, at, from, to);
+        return;
+    }
+    uint64_t middle = split(g->job, level, from, to);
+    const struct node *left = g->nodes + 2 * level, *right = left + 1;
+    expand(g, level, at, from < middle ? left : NULL, middle < to ? right : NULL);
+    if (from < middle) walk(g, level + 1, left, from, middle);
+    if (middle < to) walk(g, level + 1, right, middle, to);
+}
+
+/* The next keys of the job. */
+static void set_group(struct group *g, size_t first)
+{
+    const struct eval_job *job = g->job;
+    size_t size = group_size(job), left = job->keys - first;
+    g->first = first;
+    g->count = left < size ? left : size;
+    g->words = (struct rows){job->words.start + 8 * first, job->words.stride};
+    if (g->count < size || size == SMALL_GROUP) {
+        for (int w = 0; w < key_words(&job->shape); w++) {
+            memcpy(g->copy + w * size, row(g, w), 8 * g->count);
+            memset(g->copy + w * size + g->count, 0, 8 * (size - g->count));
+        }
+        g->words = (struct rows){(char *)g->copy, 8 * size};
+    }
+    for (size_t k = 0; k < size; k++) g->live[k] = k < g->count ? P : 0;
+    memcpy(g->root.lo, row(g, ROOT_LO), 8 * g->count);
+    memcpy(g->root.hi, row(g, ROOT_HI), 8 * g->count);
+}
+
+static struct node take_node(uint64_t **memory, size_t size)
+{
+    struct node node = {*memory, *memory + size, *memory + 2 * size};
+    *memory += 3 * size;
+    return node;
+}
+
+/* Lay out a group's arrays, of `size` words each. Returns what is to be freed. */
+static void *make_group(struct group *g)
+{
+    const struct shape *shape = &g->job->shape;
+    size_t size = group_size(g->job), arrays = key_words(shape) + MAX_LEAVES + 1 + 3 * (2 * depth(shape) + 1);
+    uint64_t *memory = aligned_alloc(64, 8 * size * arrays), *next = memory;
+    if (!memory) return NULL;
+    g->copy = next, next += key_words(shape) * size;
+    g->each = next, next += MAX_LEAVES * size;
+    g->live = next, next += size;
+    g->root = take_node(&next, size);
+    memset(g->root.collected, 0, 8 * size);
+    for (int i = 0; i < 2 * depth(shape); i++) {
+        g->nodes[i] = take_node(&next, size);
+        if (!shape->has_values) g->nodes[i].collected = g->root.collected; /* a DPF collects nothing on the way */
+    }
+    return memory;
+}
+
+static int eval(const struct eval_job *job)
+{
+    struct group g = {.job = job};
+    void *memory = make_group(&g);
+    if (!memory) return -1;
+    for (size_t first = 0; first < job->keys; first += group_size(job)) {
+        set_group(&g, first);
+        walk(&g, 0, &g.root, 0, job->answers);
+    }
+    free(memory);
+    return 0;
+}

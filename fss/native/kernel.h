@@ -1,0 +1,84 @@
+/* What the boundary (module.c) and the loops (gen.h, eval.h) agree on.
+ *
+ * The loops are written once, for vectors of any width, and compiled once for each instruction set; `struct set` is one
+ * result of that. Keys are laid out as fss/keys.py says: row w holds word w of all keys.
+ */
+#ifndef FSS_KERNEL_H
+#define FSS_KERNEL_H
+
+#if !defined(__x86_64__) || !defined(__GNUC__)
+#error "this kernel is for x86-64 and a compiler with GNU vector extensions; fss uses numpy elsewhere"
+#endif
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LEFT, RIGHT, VALUE, HASHES };
+enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
+enum { MAX_BITS = 32, MAX_LEAVES = 4, ROUND_KEYS = 11 };
+
+/* Keys that are walked together: their words and the nodes of a path stay in the cache. */
+enum { GROUP = 64 };
+
+#define P ((UINT64_C(1) << 61) - 1)
+#define TOP_BIT (UINT64_C(1) << 63)
+
+/* AES round keys of the three hashes. They follow from a campaign's public nonce and are no secret. */
+struct schedule {
+    _Alignas(64) uint8_t round[HASHES][ROUND_KEYS][16];
+};
+
+struct shape {
+    int has_values; /* DCF: a value correction on every level */
+    int bits;
+};
+
+/* An array whose rows are contiguous and may lie anywhere. */
+struct rows {
+    char *start;
+    ptrdiff_t stride;
+};
+
+struct gen_job {
+    struct shape shape;
+    const struct schedule *schedule;
+    size_t keys;
+    const char *alphas, *rand, *beta; /* 8, 32 and 8 bytes a key */
+    struct rows words[2];
+};
+
+/* Answers at `points`, sorted and distinct, or, if that is NULL, at every point of the domain. They go to `sums`
+ * (added, at most p + 7 each) or, if that is NULL, to row i of `each` for point i (canonical). */
+struct eval_job {
+    struct shape shape;
+    const struct schedule *schedule;
+    size_t keys;
+    struct rows words;
+    const uint64_t *points;
+    uint64_t answers;
+    uint64_t *sums;
+    struct rows each;
+};
+
+/* Both return 0, or -1 if there is no memory. */
+struct set {
+    const char *name;
+    int (*gen)(const struct gen_job *);
+    int (*eval)(const struct eval_job *);
+};
+
+extern const struct set fss_aesni, fss_vaes256, fss_vaes512;
+
+/* Those that this processor has, best first; how many. */
+enum { MAX_SETS = 3 };
+int fss_sets(const struct set *sets[MAX_SETS]);
+
+void fss_schedule(struct schedule *schedule, const uint8_t keys[HASHES][16]);
+
+static inline int leaf_bits(const struct shape *s) { return s->bits < 2 ? s->bits : 2; }
+static inline int depth(const struct shape *s) { return s->bits - leaf_bits(s); }
+static inline int leaves(const struct shape *s) { return 1 << leaf_bits(s); }
+static inline int level_word(const struct shape *s, int level) { return FIRST_LEVEL + level * (2 + s->has_values); }
+static inline int key_words(const struct shape *s) { return level_word(s, depth(s)) + leaves(s); }
+
+#endif

@@ -1,0 +1,220 @@
+/* The boundary to Python: every size is checked here, then the GIL is released and the loops run.
+ *
+ * Arrays come by the buffer protocol. Nothing that they hold can lead a loop astray: words, alphas and payloads are only
+ * ever data, and a point that another thread changes meanwhile moves an answer, never an address.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "kernel.h"
+
+static const struct set *sets[MAX_SETS], *chosen;
+static int set_count;
+
+/* Native or little-endian, which is the same here; numpy says `=` of an array that is not aligned. */
+static int is_uint64(const Py_buffer *array)
+{
+    const char *format = array->format ? array->format : "B";
+    if (*format == '=' || *format == '<' || *format == '@') format++;
+    return array->itemsize == 8 && (!strcmp(format, "L") || !strcmp(format, "Q"));
+}
+
+/* An array of `ndim` dimensions of uint64, contiguous along the last one. */
+static int get_array(PyObject *from, Py_buffer *to, int ndim, int flags, const char *name)
+{
+    if (PyObject_GetBuffer(from, to, PyBUF_STRIDES | PyBUF_FORMAT | flags) < 0) return -1;
+    if (is_uint64(to) && to->ndim == ndim && (to->shape[ndim - 1] < 2 || to->strides[ndim - 1] == 8)) return 0;
+    PyErr_Format(PyExc_ValueError, "%s must be a uint64 array of %d dimensions, contiguous along the last", name, ndim);
+    PyBuffer_Release(to);
+    return -1;
+}
+
+static int need(int fits, const char *what)
+{
+    if (!fits) PyErr_Format(PyExc_ValueError, "wrong size or value: %s", what);
+    return fits ? 0 : -1;
+}
+
+static int get_shape(struct shape *shape, struct schedule *schedule, int has_values, int bits, const Py_buffer *keys)
+{
+    *shape = (struct shape){has_values != 0, bits};
+    if (need(bits >= 1 && bits <= MAX_BITS, "bits must be 1 to 32")) return -1;
+    if (need(keys->len == 16 * HASHES, "there must be 48 bytes of AES keys")) return -1;
+    fss_schedule(schedule, keys->buf);
+    return 0;
+}
+
+static PyObject *finished(int failed)
+{
+    if (PyErr_Occurred()) return NULL;
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+static int check_gen(struct gen_job *job, Py_buffer array[5])
+{
+    Py_ssize_t n = array[0].shape[0], rows = key_words(&job->shape);
+    if (need(array[1].shape[0] == n && array[1].shape[1] == 4, "rand must have shape (keys, 4)")) return -1;
+    if (need(n < 2 || array[1].strides[0] == 32, "rand must be contiguous")) return -1;
+    if (need(array[2].shape[0] == n, "beta must have one word a key")) return -1;
+    for (int b = 0; b < 2; b++)
+        if (need(array[3 + b].shape[0] == rows && array[3 + b].shape[1] == n, "words must have shape (words, keys)"))
+            return -1;
+    job->keys = n;
+    job->alphas = array[0].buf, job->rand = array[1].buf, job->beta = array[2].buf;
+    for (int b = 0; b < 2; b++) job->words[b] = (struct rows){array[3 + b].buf, array[3 + b].strides[0]};
+    return 0;
+}
+
+PyDoc_STRVAR(gen_doc, "gen(has_values, bits, keys, alphas, rand, beta, words0, words1): fill both parties' words");
+static PyObject *py_gen(PyObject *self, PyObject *args)
+{
+    static const char *names[] = {"alphas", "rand", "beta", "words0", "words1"};
+    static const int dimensions[] = {1, 2, 1, 2, 2};
+    struct gen_job job;
+    struct schedule schedule;
+    Py_buffer keys, array[5];
+    PyObject *given[5];
+    int has_values, bits, got = 0, failed = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "piy*OOOOO", &has_values, &bits, &keys, given, given + 1, given + 2, given + 3, given + 4))
+        return NULL;
+    while (got < 5 && !get_array(given[got], array + got, dimensions[got], got < 3 ? 0 : PyBUF_WRITABLE, names[got]))
+        got++;
+    if (got == 5 && !get_shape(&job.shape, &schedule, has_values, bits, &keys) && !check_gen(&job, array)) {
+        job.schedule = &schedule;
+        Py_BEGIN_ALLOW_THREADS failed = chosen->gen(&job);
+        Py_END_ALLOW_THREADS
+    }
+    while (got) PyBuffer_Release(array + --got);
+    PyBuffer_Release(&keys);
+    return finished(failed);
+}
+
+/* The points, or every point of the domain for None. */
+static int get_points(struct eval_job *job, PyObject *given, Py_buffer *points)
+{
+    int bits = job->shape.bits;
+    job->points = NULL;
+    job->answers = UINT64_C(1) << bits;
+    if (given == Py_None) return 0;
+    if (get_array(given, points, 1, 0, "points")) return -1;
+    job->points = points->buf;
+    job->answers = points->shape[0];
+    int sorted = job->answers > 0 && (uintptr_t)points->buf % 8 == 0;
+    for (uint64_t i = 0; sorted && i < job->answers; i++)
+        sorted = job->points[i] >> bits == 0 && (!i || job->points[i - 1] < job->points[i]);
+    if (!need(sorted, "points must be aligned, in the domain, sorted and distinct")) return 0;
+    PyBuffer_Release(points);
+    return -1;
+}
+
+static int get_out(struct eval_job *job, PyObject *given, Py_buffer *out, int summed)
+{
+    if (get_array(given, out, summed ? 1 : 2, PyBUF_WRITABLE, "out")) return -1;
+    int fits = (uint64_t)out->shape[0] == job->answers;
+    fits = fits && (summed ? (uintptr_t)out->buf % 8 == 0 : (size_t)out->shape[1] == job->keys);
+    job->sums = summed ? out->buf : NULL;
+    job->each = (struct rows){out->buf, summed ? 0 : out->strides[0]};
+    if (!need(fits, "out must be aligned and have one row for each point")) return 0;
+    PyBuffer_Release(out);
+    return -1;
+}
+
+static int run_eval(struct eval_job *job, PyObject *points, PyObject *out, int summed)
+{
+    Py_buffer point_array = {0}, out_array;
+    int failed = 0;
+    if (get_points(job, points, &point_array)) return 0;
+    if (!get_out(job, out, &out_array, summed)) {
+        Py_BEGIN_ALLOW_THREADS failed = chosen->eval(job);
+        Py_END_ALLOW_THREADS
+        PyBuffer_Release(&out_array);
+    }
+    PyBuffer_Release(&point_array);
+    return failed;
+}
+
+static PyObject *py_eval(PyObject *args, int summed)
+{
+    struct eval_job job;
+    struct schedule schedule;
+    Py_buffer keys, words;
+    PyObject *given, *points, *out;
+    int has_values, bits, failed = 0;
+    if (!PyArg_ParseTuple(args, "piy*OOO", &has_values, &bits, &keys, &given, &points, &out)) return NULL;
+    if (!get_array(given, &words, 2, 0, "words")) {
+        job.keys = words.shape[1];
+        job.words = (struct rows){words.buf, words.strides[0]};
+        job.schedule = &schedule;
+        if (!get_shape(&job.shape, &schedule, has_values, bits, &keys) &&
+            !need(words.shape[0] == key_words(&job.shape), "words must have shape (words, keys)"))
+            failed = run_eval(&job, points, out, summed);
+        PyBuffer_Release(&words);
+    }
+    PyBuffer_Release(&keys);
+    return finished(failed);
+}
+
+PyDoc_STRVAR(each_doc, "each(has_values, bits, keys, words, points, out): every key's share, out[point, key]");
+static PyObject *py_each(PyObject *self, PyObject *args)
+{
+    (void)self;
+    return py_eval(args, 0);
+}
+
+PyDoc_STRVAR(add_doc, "add(has_values, bits, keys, words, points, out): add all keys' shares to out[point] < 2^63");
+static PyObject *py_add(PyObject *self, PyObject *args)
+{
+    (void)self;
+    return py_eval(args, 1);
+}
+
+PyDoc_STRVAR(sets_doc, "sets(): the instruction sets that this processor has, best first");
+static PyObject *py_sets(PyObject *self, PyObject *args)
+{
+    (void)self, (void)args;
+    PyObject *names = PyTuple_New(set_count);
+    for (int i = 0; names && i < set_count; i++) {
+        PyObject *name = PyUnicode_FromString(sets[i]->name);
+        if (!name) Py_CLEAR(names);
+        else PyTuple_SET_ITEM(names, i, name);
+    }
+    return names;
+}
+
+PyDoc_STRVAR(choose_doc, "choose(name): use this instruction set instead of the best one");
+static PyObject *py_choose(PyObject *self, PyObject *args)
+{
+    const char *name;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "s", &name)) return NULL;
+    for (int i = 0; i < set_count; i++)
+        if (!strcmp(sets[i]->name, name)) {
+            chosen = sets[i];
+            Py_RETURN_NONE;
+        }
+    return PyErr_Format(PyExc_ValueError, "this processor has no instruction set %s", name);
+}
+
+static PyMethodDef methods[] = {
+    {"gen", py_gen, METH_VARARGS, gen_doc},
+    {"each", py_each, METH_VARARGS, each_doc},
+    {"add", py_add, METH_VARARGS, add_doc},
+    {"sets", py_sets, METH_NOARGS, sets_doc},
+    {"choose", py_choose, METH_VARARGS, choose_doc},
+    {0},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "fss._native", .m_size = -1, .m_methods = methods};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    set_count = fss_sets(sets);
+    chosen = sets[0];
+    if (!set_count) {
+        PyErr_SetString(PyExc_ImportError, "this processor has no AES instructions");
+        return NULL;
+    }
+    return PyModule_Create(&module);
+}

@@ -1,0 +1,198 @@
+"""The C kernel equals numpy bit for bit, on every instruction set of this processor, and no input makes it crash."""
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fss import KeyBatch, dcf, field
+from fss.backends import using
+from fss.field import Words
+from fss.prg import tree_prg
+from tests.fss.helpers import BINDER, NAMES, SCHEMES, Pair, make
+
+native = pytest.importorskip("fss._native", reason="the native kernel was not built")
+SETS: tuple[str, ...] = native.sets()
+AES_KEYS = tree_prg(BINDER).keys
+
+element = st.one_of(st.integers(0, field.P - 1), st.sampled_from([0, 1, field.P - 1]))
+both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
+
+
+def same(run: Callable[[], Sequence[Words]]) -> Sequence[Words]:
+    """What a function gives, which is the same with numpy and with every instruction set."""
+    with using("numpy"):
+        reference = run()
+    try:
+        for name in SETS:
+            native.choose(name)
+            with using("native"):
+                for mine, theirs in zip(run(), reference, strict=True):
+                    assert np.array_equal(mine, theirs), name
+    finally:
+        native.choose(SETS[0])
+    return reference
+
+
+def all_shares(scheme: ModuleType, keys: KeyBatch, points: object, threads: int = 1) -> list[Words]:
+    return [
+        scheme.at_points(keys, points),
+        scheme.sum_at_points(keys, points, threads=threads),
+        *([scheme.sum_over_domain(keys, threads=threads), scheme.over_domain(keys)] if keys.type.bits <= 12 else []),
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_random_batches(data: st.DataObject) -> None:
+    scheme, bits = data.draw(st.sampled_from(SCHEMES)), data.draw(st.integers(1, 32))
+    position = st.integers(0, (1 << bits) - 1)
+    n = data.draw(st.integers(0, 200))
+    some = data.draw(st.lists(position, min_size=1, max_size=20))
+    alphas = np.resize(np.array(some, np.uint64), n)
+    beta = np.resize(np.array(data.draw(st.lists(element, min_size=1, max_size=9)), np.uint64), n)
+    points = data.draw(st.lists(st.one_of(position, st.sampled_from(some)), min_size=1, max_size=60))
+    seed, threads = data.draw(st.integers(0, 99)), data.draw(st.integers(1, 3))
+    words = same(lambda: [k.words for k in make(scheme, alphas, bits, beta=beta, seed=seed)])
+    for type, party in zip((k.type for k in make(scheme, [0], bits)), words, strict=True):
+        keys = KeyBatch(type, party)
+        keys.check_canonical()
+        same(lambda keys=keys: all_shares(scheme, keys, points, threads))  # type: ignore[misc]
+
+
+@both_schemes
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 511, 512, 513, 1024, 1100, 8200])
+def test_every_way_to_fill_stripes_groups_and_chunks(scheme: ModuleType, n: int) -> None:
+    pair = make(scheme, np.arange(n) % 32, 5)
+    for keys in pair:
+        same(lambda keys=keys: all_shares(scheme, keys, [3, 17, 18], 2))  # type: ignore[misc]
+        same(lambda keys=keys: all_shares(scheme, keys, np.arange(33) % 32, 2))  # type: ignore[misc]
+
+
+@both_schemes
+def test_corrections_at_the_edge_of_the_field(scheme: ModuleType) -> None:
+    """The largest words a key may have, so that no lazy sum has room to spare."""
+    for keys in make(scheme, np.arange(600) % 64, 6):
+        words = np.full_like(keys.words, 2**64 - 1)
+        words[keys.type.value_words()] = field.P - 1
+        extreme = KeyBatch(keys.type, words)
+        same(lambda extreme=extreme: all_shares(scheme, extreme, np.arange(64)))  # type: ignore[misc]
+
+
+@both_schemes
+def test_words_wherever_they_lie(scheme: ModuleType) -> None:
+    keys = make(scheme, np.arange(700) % 128, 7)[1]
+    shifted = np.zeros(keys.words.nbytes + 1, np.uint8)[1:].view(np.uint64).reshape(keys.words.shape)
+    shifted[...] = keys.words
+    assert not shifted.flags.aligned
+    backwards = keys.words[::-1].copy()[::-1]
+    for batch in (keys[13:690], KeyBatch(keys.type, shifted), KeyBatch(keys.type, backwards)):
+        same(lambda batch=batch: all_shares(scheme, batch, [0, 77]))  # type: ignore[misc]
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_any_words_are_evaluated_without_harm(data: st.DataObject) -> None:
+    """Keys that no decoder would accept: the shares mean nothing, but nothing beyond `out` is written."""
+    pair: Pair = make(data.draw(st.sampled_from(SCHEMES)), np.zeros(3, np.int64), data.draw(st.integers(1, 9)))
+    type = pair[0].type
+    raw = np.frombuffer(np.random.default_rng(data.draw(st.integers(0, 999))).bytes(8 * 3 * type.words), np.uint64)
+    raw = raw | np.uint64(data.draw(st.sampled_from([0, 2**64 - 1])))
+    out = np.zeros((2 + (1 << type.bits), 5), np.uint64)
+    native.each(type.level_words == 3, type.bits, AES_KEYS, raw.reshape(type.words, 3), None, out[1:-1, 1:-1])
+    assert field.is_canonical(out)
+    out[1:-1, 1:-1] = 0
+    assert not out.any()
+
+
+def arguments(function: str) -> list[object]:
+    """A good call, to be spoilt."""
+    keys = make(dcf, [1, 2, 3], 4)[0]
+    fixed: list[object] = [True, 4, AES_KEYS]
+    if function == "gen":
+        n = np.zeros(3, np.uint64)
+        return [*fixed, n, np.zeros((3, 4), np.uint64), n, keys.words.copy(), keys.words.copy()]
+    out = np.zeros(16 if function == "add" else (16, 3), np.uint64)
+    return [*fixed, keys.words, np.arange(16, dtype=np.uint64), out]
+
+
+def spoilt(value: object) -> st.SearchStrategy[object]:
+    """Everything near a good argument, and some things that are not."""
+    others: list[object] = [
+        None,
+        b"",
+        bytes(47),
+        "x",
+        0,
+        -1,
+        33,
+        2**70,
+        np.float64(1),
+        np.zeros(0, np.uint64),
+        object(),
+    ]
+    others += [np.zeros((2, 2, 2), np.uint64), np.array(1, np.uint64), np.zeros((0, 3), np.uint64)]
+    if isinstance(value, np.ndarray):
+        read_only = value.copy()
+        read_only.setflags(write=False)
+        others += [value[1:], value[:-1], value[..., 1:], value[..., ::-1], value.T, np.append(value, value)]
+        others += [value.astype(np.int64), value.astype(">u8"), value.astype(np.uint32), value.tolist(), read_only]
+        others += [
+            np.repeat(value, 2, axis=-1)[..., ::2],
+            np.broadcast_to(value[..., :1], value.shape),
+            value + value.dtype.type(9),
+        ]
+    return st.sampled_from(others)
+
+
+@settings(max_examples=600, deadline=None)
+@given(data=st.data(), function=st.sampled_from(["gen", "each", "add"]))
+def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: str) -> None:
+    given_ = arguments(function)
+    for at in data.draw(st.sets(st.integers(0, len(given_) - 1), min_size=1, max_size=2)):
+        given_[at] = data.draw(spoilt(given_[at]))
+    for short in (given_, given_[: data.draw(st.integers(0, len(given_)))]):
+        try:
+            getattr(native, function)(*short)
+        except (ValueError, TypeError, BufferError, OverflowError):
+            continue
+        assert len(short) == len(given_)
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "value", "message"),
+    [
+        ("add", 1, 0, "bits must be 1 to 32"),
+        ("add", 1, 33, "bits must be 1 to 32"),
+        ("add", 2, bytes(47), "48 bytes of AES keys"),
+        ("add", 1, 5, r"words must have shape \(words, keys\)"),
+        ("add", 0, False, r"words must have shape \(words, keys\)"),
+        ("add", 4, np.array([2, 1], np.uint64), "sorted and distinct"),
+        ("add", 4, np.array([1, 1], np.uint64), "sorted and distinct"),
+        ("add", 4, np.array([16], np.uint64), "in the domain"),
+        ("add", 4, np.zeros(0, np.uint64), "points must be"),
+        ("add", 5, np.zeros(15, np.uint64), "one row for each point"),
+        ("add", 5, np.zeros((16, 3), np.uint64), "out must be a uint64 array of 1 dimensions"),
+        ("each", 5, np.zeros((16, 2), np.uint64), "one row for each point"),
+        ("each", 5, np.zeros((15, 3), np.uint64), "one row for each point"),
+        ("gen", 4, np.zeros((3, 3), np.uint64), r"rand must have shape \(keys, 4\)"),
+        ("gen", 4, np.zeros((3, 8), np.uint64)[:, :4], "rand must be contiguous"),
+        ("gen", 5, np.zeros(2, np.uint64), "one word a key"),
+        ("gen", 6, np.zeros((13, 2), np.uint64), r"words must have shape \(words, keys\)"),
+        ("gen", 7, np.zeros((12, 3), np.uint64), r"words must have shape \(words, keys\)"),
+    ],
+)
+def test_wrong_sizes_are_named(function: str, at: int, value: object, message: str) -> None:
+    given_ = arguments(function)
+    given_[at] = value
+    with pytest.raises(ValueError, match=message):
+        getattr(native, function)(*given_)
+
+
+def test_only_instruction_sets_of_this_processor_can_be_chosen() -> None:
+    assert SETS[-1] == "aesni"
+    with pytest.raises(ValueError, match="no instruction set mmx"):
+        native.choose("mmx")

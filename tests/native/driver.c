@@ -1,0 +1,113 @@
+/* Drives the kernel without Python, for sanitizers and valgrind (make sanitize).
+ *
+ *   driver           make and evaluate keys of many shapes in buffers without a byte to spare; the sums must be right
+ *   driver secrets   the same, all secrets being uninitialised memory: valgrind then reports every branch and every
+ *                    address that depends on one
+ *   driver leak      branch on such a secret, to see that valgrind would
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+
+extern const struct set fss_emulated512;
+
+static uint64_t random_word(void)
+{
+    static uint64_t x = 88172645463325252;
+    x ^= x << 13, x ^= x >> 7;
+    return x ^= x << 17;
+}
+
+static __attribute__((noinline)) uint64_t *words_of(size_t count, uint64_t mask, int defined)
+{
+    uint64_t *made = malloc(8 * count);
+    if (!made) abort();
+    for (size_t i = 0; defined && i < count; i++) made[i] = random_word() & mask;
+    return made;
+}
+
+static struct rows rows_of(uint64_t *start, size_t columns) { return (struct rows){(char *)start, 8 * (ptrdiff_t)columns}; }
+
+struct trial {
+    const struct set *set;
+    struct shape shape;
+    struct schedule schedule;
+    size_t keys;
+    uint64_t *alphas, *rand, *beta, *words[2];
+};
+
+static void make(struct trial *t, int defined)
+{
+    int rows = key_words(&t->shape);
+    t->alphas = words_of(t->keys, (UINT64_C(1) << t->shape.bits) - 1, defined);
+    t->rand = words_of(4 * t->keys, UINT64_MAX, defined);
+    t->beta = words_of(t->keys, P >> 1, defined);
+    for (int b = 0; b < 2; b++) t->words[b] = words_of(rows * t->keys, 0, 0);
+    struct gen_job job = {t->shape, &t->schedule, t->keys, (char *)t->alphas, (char *)t->rand, (char *)t->beta,
+                          {rows_of(t->words[0], t->keys), rows_of(t->words[1], t->keys)}};
+    if (t->set->gen(&job)) abort();
+}
+
+/* The sums of one party, and whether the shares of each key add up to the same. */
+static uint64_t *evaluate(const struct trial *t, int party, const uint64_t *points, uint64_t answers, int defined)
+{
+    uint64_t *sums = words_of(answers, 0, 1), *each = words_of(answers * t->keys, 0, 0);
+    struct eval_job job = {t->shape, &t->schedule, t->keys, rows_of(t->words[party], t->keys), points, answers, sums, {0}};
+    if (t->set->eval(&job)) abort();
+    job.sums = NULL, job.each = rows_of(each, t->keys);
+    if (t->set->eval(&job)) abort();
+    for (uint64_t a = 0; defined && a < answers; a++) {
+        uint64_t sum = 0;
+        for (size_t k = 0; k < t->keys; k++) sum = (sum + each[a * t->keys + k]) % P;
+        if (sum != sums[a] % P) printf("%s: sum differs from its shares\n", t->set->name), exit(1);
+    }
+    free(each);
+    return sums;
+}
+
+static void check(const struct trial *t, const uint64_t *points, uint64_t answers, int defined)
+{
+    uint64_t *of0 = evaluate(t, 0, points, answers, defined), *of1 = evaluate(t, 1, points, answers, defined);
+    for (uint64_t a = 0; defined && a < answers; a++) {
+        uint64_t at = points ? points[a] : a, truth = 0;
+        for (size_t k = 0; k < t->keys; k++)
+            if (t->alphas[k] == at || (t->shape.has_values && t->alphas[k] < at)) truth = (truth + t->beta[k]) % P;
+        if ((of0[a] % P + P - of1[a] % P) % P != truth) printf("%s: wrong at %lu\n", t->set->name, at), exit(1);
+    }
+    free(of0);
+    free(of1);
+}
+
+static void try(const struct set *set, struct shape shape, size_t keys, int defined)
+{
+    uint8_t aes[HASHES][16];
+    struct trial t = {.set = set, .shape = shape, .keys = keys};
+    for (int i = 0; i < 48; i++) aes[i / 16][i % 16] = random_word();
+    fss_schedule(&t.schedule, aes);
+    make(&t, defined);
+    uint64_t last = (UINT64_C(1) << shape.bits) - 1, *points = words_of(2, 0, 1);
+    points[0] = last / 3, points[1] = last;
+    check(&t, points, 2, defined);
+    if (shape.bits < 10) check(&t, NULL, last + 1, defined);
+    free(points), free(t.alphas), free(t.rand), free(t.beta), free(t.words[0]), free(t.words[1]);
+}
+
+int main(int count, char **arguments)
+{
+    static const int bits[] = {1, 2, 3, 7, 16, 32};
+    static const size_t keys[] = {0, 1, 33, 64, 513};
+    const struct set *sets[MAX_SETS + 1];
+    int found = fss_sets(sets), secrets = count > 1 && !strcmp(arguments[1], "secrets");
+    if (count > 1 && !strcmp(arguments[1], "leak")) return *words_of(1, 0, 0) & 1 ? puts("odd") : puts("even");
+    sets[found++] = &fss_emulated512;
+    for (int s = 0; s < found; s++)
+        for (int has_values = 0; has_values < 2; has_values++)
+            for (size_t b = 0; b < sizeof bits / sizeof *bits; b++)
+                for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+                    try(sets[s], (struct shape){has_values, bits[b]}, keys[k], !secrets);
+    for (int s = 0; s < found; s++) printf("%s%s", s ? ", " : "", sets[s]->name);
+    printf(": all well\n");
+    return 0;
+}
