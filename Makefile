@@ -11,10 +11,10 @@ NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
 CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: test test-numpy faults lint demo bench sanitize clean
+.PHONY: test test-numpy slow faults lint demo bench sanitize clean
 
 test: lint
-	$(BIN)/python -m pytest -m "not faults"
+	$(BIN)/python -m pytest -m "not faults and not slow"
 
 # The core and the whole protocol once more, without the native kernel.
 test-numpy: .venv/ready
@@ -37,6 +37,9 @@ sanitize: .venv/ready
 	  valgrind -q --leak-check=full --error-exitcode=9 build/driver && \
 	  valgrind -q --error-exitcode=9 build/driver secrets && \
 	  ! valgrind -q --error-exitcode=9 build/driver leak >/dev/null 2>&1
+
+slow: .venv/ready
+	$(BIN)/python -m pytest -m slow
 
 faults: .venv/ready
 	$(BIN)/python -m pytest -m faults

@@ -42,7 +42,7 @@ class Pair:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder / "pair"
         self.ports = free_ports()
-        self.servers: list[Server] = init_pair(self.folder, "127.0.0.1", self.ports)
+        self.servers: list[Server] = init_pair(self.folder, ("127.0.0.1", "127.0.0.1"), self.ports)
         self.processes: list[subprocess.Popen[bytes] | None] = [None, None]
         self.context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
         self.upload_tokens: dict[bytes, str] = {}

@@ -6,9 +6,11 @@ import logging
 import os
 import secrets
 import socket
+import ssl
 import sys
 from pathlib import Path
 
+import httpx
 import uvicorn
 from fastapi import FastAPI
 
@@ -55,13 +57,17 @@ def _parser() -> argparse.ArgumentParser:
 
     pair = commands.add_parser("init-pair", help="two local servers with a development CA")
     pair.add_argument("folder", type=Path)
-    pair.add_argument("--host", default="127.0.0.1")
+    pair.add_argument("--hosts", nargs=2, default=("127.0.0.1", "127.0.0.1"), metavar=("HOST0", "HOST1"))
     pair.add_argument("--ports", type=int, nargs=2, default=(8440, 8441), metavar=("PORT0", "PORT1"))
     pair.set_defaults(run=_init_pair)
 
     run = commands.add_parser("run", help="serve")
     run.add_argument("--config", type=Path, required=True, metavar="FILE")
     run.set_defaults(run=_run)
+
+    health = commands.add_parser("health", help="does the server with these settings take requests? For health checks")
+    health.add_argument("--config", type=Path, required=True, metavar="FILE")
+    health.set_defaults(run=_health)
 
     campaign = commands.add_parser("campaign", help="create, seal and watch campaigns at both servers")
     campaign.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
@@ -105,7 +111,7 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _init_pair(args: argparse.Namespace) -> int:
-    setup.init_pair(args.folder, args.host, tuple(args.ports))
+    setup.init_pair(args.folder, tuple(args.hosts), tuple(args.ports))
     print(f"wrote two servers, a development CA and operator.toml into {args.folder}\n\nnext, in two terminals:")
     for role in (0, 1):
         print(f"  fss-server run --config {args.folder}/server{role}/server.toml")
@@ -138,6 +144,22 @@ def serve(app: FastAPI, settings: Settings) -> None:
         timeout_keep_alive=75,
     )
     _Server(config).run()
+
+
+def _health(args: argparse.Namespace) -> int:
+    """From the same machine, so the certificate's name is not checked: nothing secret is said."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    settings = load(args.config)
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
+    try:
+        with httpx.Client(verify=context, timeout=5, trust_env=False) as client:
+            answer = client.get(f"https://{host}:{settings.port}/readyz")
+    except httpx.HTTPError as error:
+        print(f"fss-server: no answer ({type(error).__name__})", file=sys.stderr)
+        return UNAVAILABLE
+    print(answer.json().get("status", answer.status_code))
+    return OK if answer.status_code == 200 else UNAVAILABLE
 
 
 class _Server(uvicorn.Server):

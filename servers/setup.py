@@ -74,26 +74,30 @@ analyst = "{hash_token(analyst)}"
     return Server(folder, operator, analyst, hash_token(mine))
 
 
-def init_pair(folder: Path, host: str, ports: tuple[int, int]) -> list[Server]:
-    """Two servers on this machine that trust each other, with a development CA of their own."""
+def init_pair(folder: Path, hosts: tuple[str, str], ports: tuple[int, int]) -> list[Server]:
+    """Two servers that trust each other, with a development CA of their own.
+
+    A host that is an address is listened on; one that is a name (of a container, say) is listened for everywhere.
+    """
     if folder.exists() and any(folder.iterdir()):
         raise BadSettings(f"{folder} is not empty; choose a new folder")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority = _Authority()
     (folder / "ca.pem").write_bytes(authority.certificate_pem)
     peer_tokens = [new_token("peer"), new_token("peer")]
-    urls = [f"https://{host}:{port}" for port in ports]
+    urls = [f"https://{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
     servers = []
     for role in (0, 1):
         server = init(
             folder / f"server{role}",
             role=role,
-            listen=f"{host}:{ports[role]}",
+            listen=f"{hosts[role] if _is_address(hosts[role]) else '0.0.0.0'}:{ports[role]}",  # noqa: S104
             peer_url=urls[1 - role],
             peer_hash=hash_token(peer_tokens[1 - role]),
             peer_token=peer_tokens[role],
         )
-        certificate, key = authority.issue(host)
+        certificate, key = authority.issue(hosts[role])
+        (server.folder / "data").mkdir(mode=0o700)
         (server.folder / "cert.pem").write_bytes(certificate)
         write_secret(server.folder / "key.pem", key.decode())
         (server.folder / "peer-ca.pem").write_bytes(authority.certificate_pem)
@@ -104,6 +108,14 @@ def init_pair(folder: Path, host: str, ports: tuple[int, int]) -> list[Server]:
     ]
     write_secret(folder / "operator.toml", "# For fss-server campaign: both servers, in order.\n" + "\n".join(entries))
     return servers
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class _Authority:
@@ -137,10 +149,7 @@ class _Authority:
     def issue(self, host: str) -> tuple[bytes, bytes]:
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.DNSName("localhost")]
-        try:
-            names.append(x509.IPAddress(ipaddress.ip_address(host)))
-        except ValueError:
-            names.append(x509.DNSName(host))
+        names.append(x509.IPAddress(ipaddress.ip_address(host)) if _is_address(host) else x509.DNSName(host))
         authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         certificate = (
             self._builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)]), key.public_key())

@@ -11,6 +11,8 @@ import httpx
 import pytest
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
 SMALL = ["--hospitals", "3", "--patients", "3000"]
 
 
