@@ -85,6 +85,19 @@ def write_csv(path: Path, rows: Iterable[Row]) -> None:
         writer.writerows(listed)
 
 
+def read_csv(path: Path) -> list[Row]:
+    """Rows as `write_csv` wrote them."""
+
+    def value(text: str) -> float | str:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+
+    with path.open(newline="") as file:
+        return [{name: value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+
+
 def means(rows: Iterable[Row], x: str, y: str) -> dict[str, Line]:
     """For each method: the values of x, and the mean and the standard error of y at each."""
     groups: dict[str, dict[float, list[float]]] = {}

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from bench import figures, index
-from bench.paper.figure import Claim, Options
+from bench.paper.data import SOURCES
+from bench.paper.figure import Claim, Options, read_csv, write_csv
 from bench.paper.roc import area_between
 from tests.analyst.helpers import two_strata
 
+ROOT = Path(__file__).parents[2]
 SMALL = ["--runs", "2", "--levels", "8"]
 
 
@@ -45,6 +47,17 @@ def test_the_area_between_a_curve_and_itself_is_nothing() -> None:
     other = two_strata(3000, seed=5)[0].roc()
     assert area_between(roc, roc) == 0
     assert area_between(roc, other) >= abs(roc.auc - other.auc) - 1e-3
+
+
+def test_tables_read_back_as_they_were_written(tmp_path: Path) -> None:
+    rows = [{"method": "paper-tree, 2-norm", "epsilon": 0.05, "ratio": 1 / 3}]
+    write_csv(tmp_path / "x.csv", rows)
+    assert read_csv(tmp_path / "x.csv") == rows
+
+
+def test_checksums_are_those_of_the_page() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert all(source.sha256 in page and f"`{source.file}`" in page for source in SOURCES.values())
 
 
 def test_claims_can_fail() -> None:
