@@ -1,8 +1,9 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -22,8 +23,8 @@ Errors are RFC 9457 problem documents with stable types; docs/protocol.md lists 
 """
 
 
-def build_app(settings: Settings) -> FastAPI:
-    node = Node(settings)
+def build_app(settings: Settings, clock: Callable[[], datetime]) -> FastAPI:
+    node = Node(settings, clock)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:

@@ -7,6 +7,8 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import uvicorn
@@ -15,7 +17,7 @@ from campaign.errors import InvalidInput, Problem, TryAgain
 from campaign.spec import ID_BYTES, Campaign, to_base64url
 from servers import log, operator, setup
 from servers.app import build_app
-from servers.settings import BadSettings, load
+from servers.settings import BadSettings, Settings, load
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
@@ -117,7 +119,7 @@ def _run(args: argparse.Namespace) -> int:
         logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
         logging.getLogger(logger).propagate = False
     config = uvicorn.Config(
-        build_app(settings),
+        build_app(settings, _clock(settings)),
         host=settings.host,
         port=settings.port,
         ssl_certfile=str(settings.tls.certificate),
@@ -130,6 +132,14 @@ def _run(args: argparse.Namespace) -> int:
     )
     _Server(config).run()
     return OK
+
+
+def _clock(settings: Settings) -> Callable[[], datetime]:
+    def now() -> datetime:
+        wrong = 0.0 if settings.clock_file is None else float(settings.clock_file.read_text())
+        return datetime.now(UTC) + timedelta(seconds=wrong)
+
+    return now
 
 
 class _Server(uvicorn.Server):

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -111,7 +111,7 @@ class Writer:
 
 
 class Node:
-    def __init__(self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
         self.settings, self.clock, self.role = settings, clock, settings.role
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = Store(settings.database_url)
