@@ -20,7 +20,7 @@ from campaign.spec import Campaign
 from tests.chaos.model import Broken, Model
 from tests.chaos.operations import Party, Play, new_batch
 from tests.chaos.proxy import NONE, Fault
-from tests.chaos.world import World
+from tests.chaos.world import CURVE_BITS, World
 from tests.servers.test_answers import both_noises, noise_tree
 
 Action = Callable[[], object]
@@ -41,7 +41,7 @@ class Outcome:
 def new_campaign(rng: random.Random) -> Campaign:
     """Small ones: whole curves in the background, single points from the keys, both schemes, one or two strata."""
     now = datetime.now(UTC).replace(microsecond=0)
-    step = rng.choice([0.05, 0.02, 0.002])
+    step = rng.choice([0.05, 0.02, 0.002, 0.002])
     fields = {
         "id": rng.randbytes(32),
         "title": "chaos",
@@ -50,7 +50,7 @@ def new_campaign(rng: random.Random) -> Campaign:
         "strata": rng.choice([["all"], ["no", "yes"]]),
         "epsilon": 1.0,
         "reserve": 0.5,
-        "scheme": "dcf" if step < 0.01 else rng.choice(["dcf", "dpf"]),
+        "scheme": "dcf" if step < 0.05 else rng.choice(["dcf", "dpf"]),
         "min_uploads": rng.choice([1, 5, 40]),
         "opens": now - timedelta(hours=1),
         "closes": now + timedelta(hours=1),
@@ -148,7 +148,7 @@ class Sequence:
         stratum = f"stratum={rng.choice(campaign.strata)}"
         points = ",".join(f"{x:.2f}" for x in sorted(rng.sample([i / 20 for i in range(20)], 3)))
         kinds = [f"ecdf?at={points}&{stratum}", f"histogram?edges={points}&{stratum}"]
-        if campaign.bits <= 7:
+        if campaign.bits <= CURVE_BITS:
             kinds += [f"curve?{stratum}", f"quantiles?q=0.5&{stratum}"]
             if len(campaign.strata) == 2 and rng.random() < 0.3:
                 return partial(self.play.ask_groups, role, GROUPS)
@@ -219,7 +219,7 @@ class Sequence:
 
     def _check_answers(self, sealed: set[bytes]) -> None:
         play, pair, campaign = self.play, self.world.pair, self.play.model.campaign
-        if campaign.bits <= 7:
+        if campaign.bits <= CURVE_BITS:
             noise = both_noises(pair, campaign)
         else:
             at = np.arange(1 << campaign.bits)

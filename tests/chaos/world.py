@@ -12,16 +12,20 @@ import httpx
 
 from bench.live import Pair
 from campaign.files import write_durably
+from tests.chaos.nursery import Nursery
 from tests.chaos.proxy import Link, Loop
 
 CLIENT_TIMEOUT_S = 1.5
+CURVE_BITS = 6  # whole curves up to here, single points from the keys beyond
 
 
 class World:
     """`with World(folder) as world:` starts it all."""
 
     def __init__(self, folder: Path) -> None:
-        self.pair = Pair(folder, workers="1", curve_bits="7", clock_file='"clock"', peer__timeout_s="1.0")
+        self._nursery = Nursery()
+        self.pair = Pair(folder, workers="1", curve_bits=str(CURVE_BITS), clock_file='"clock"', peer__timeout_s="1.0")
+        self.pair.launch = self._nursery.start  # type: ignore[method-assign]
         self._loop = Loop()
         self.to_server = [Link(self._loop, port) for port in self.pair.ports]
         self.to_peer = [Link(self._loop, port) for port in reversed(self.pair.ports)]
@@ -50,6 +54,7 @@ class World:
         for link in self.links:
             link.close()
         self.pair.__exit__(kind, error, trace)
+        self._nursery.close()
         self._loop.close()
 
     def client(self, role: int, token: str | None) -> httpx.Client:
