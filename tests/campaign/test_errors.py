@@ -29,7 +29,7 @@ def test_codes_are_unique_and_stable() -> None:
             "refused",
         ],
         *["storage-full", "too-few-uploads", "too-many-requests", "try-again", "unavailable", "unknown-campaign"],
-        *["unsupported-media-type", "upload-conflict"],
+        *["unsupported-media-type", "upload-conflict", "upload-withdrawn"],
     ]
 
 

@@ -189,7 +189,7 @@ def other_targets(folder: Path) -> list[Target]:
         _message(ShareQuery, {"digest": digest, "positions": [1, 2]}, {"digest": digest, "positions": "all"}),
         _message(GroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5}),
         _message(PeerGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5, "digest": digest}),
-        _message(NewCampaign, {"campaign": {"id": "x"}, "upload_token": "0" * 64, "invitations": ["1" * 64]}),
+        _text("new campaign", [_created(c)], _from_created, _created),
         _message(UploadResult, {"failures": [{"id": "x", "code": "upload-conflict", "detail": "y"}]}),
         _message(Agreed, {"count": 3, "checksum": digest, "orphans": 0}),
         _text("campaign as JSON", [c.to_json().encode(), _rich().canonical], Campaign.from_json, _canonical),
@@ -211,6 +211,15 @@ def _text(name: str, seeds: list[bytes], decode: Decode, encode: Encode) -> Targ
 def _message(kind: type[Message], *seeds: dict[str, Any]) -> Target:
     written = [json.dumps(seed).encode() for seed in seeds]
     return _text(kind.__name__, written, partial(read, kind), lambda m: m.to_json().encode())
+
+
+def _created(c: Campaign) -> bytes:
+    body = {"campaign": c.model_dump(mode="json", by_alias=True), "upload_token": "0" * 64, "invitations": ["1" * 64]}
+    return json.dumps(body).encode()
+
+
+def _from_created(data: bytes) -> Campaign:
+    return Campaign.from_dict(read(NewCampaign, data).campaign)
 
 
 def _canonical(c: Campaign) -> bytes:

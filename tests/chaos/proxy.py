@@ -100,10 +100,6 @@ class Link:
         return await asyncio.open_connection("127.0.0.1", self._target)
 
 
-class _Cut(Exception):
-    """The fault says that the connection ends here."""
-
-
 class _Connection:
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -112,20 +108,28 @@ class _Connection:
     async def run(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         if self._link.fault.kind == "refuse":
             return
-        to_server: asyncio.StreamWriter | None = None
-        with suppress(OSError, _Cut):
+        with suppress(OSError):
             server, to_server = await self._link.connect()
-            up = asyncio.create_task(self._up(client, to_server))
-            down = asyncio.create_task(self._down(server, to_client))
             try:
-                # A client that has gone does not take back what it sent.
-                await asyncio.wait({up, down}, return_when=asyncio.FIRST_EXCEPTION)
+                await self._both_ways(client, to_client, server, to_server)
             finally:
-                for task in (up, down):
-                    task.cancel()
-                await asyncio.gather(up, down, return_exceptions=True)
-        if to_server is not None:
-            to_server.transport.abort()
+                to_server.transport.abort()
+
+    async def _both_ways(
+        self,
+        client: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
+        server: asyncio.StreamReader,
+        to_server: asyncio.StreamWriter,
+    ) -> None:
+        """Until one side ends or the fault cuts."""
+        tasks = {asyncio.create_task(self._up(client, to_server)), asyncio.create_task(self._down(server, to_client))}
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _up(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         passed = 0
@@ -135,7 +139,7 @@ class _Connection:
             if fault.kind == "cut-request" and passed + len(chunk) > fault.amount:
                 target.write(chunk[: max(0, int(fault.amount) - passed)])
                 await target.drain()
-                raise _Cut
+                return
             if fault.kind == "slow" or (fault.kind == "hold-request" and self._chunks_up > 1):
                 await self._hold(fault.amount)
             target.write(chunk)
@@ -143,7 +147,6 @@ class _Connection:
             passed += len(chunk)
         if self._link.fault.kind == "hold-request":
             await self._hold(0.5)  # the server gets to read what came late before it hears that the client left
-        raise _Cut
 
     async def _hold(self, seconds: float) -> None:
         self._link.held += 1
@@ -159,11 +162,10 @@ class _Connection:
             if fault.kind == "drop-response" and self._chunks_up > 1:
                 continue
             if fault.kind == "cut-response" and passed + len(chunk) > fault.amount:
-                raise _Cut
+                return
             if fault.kind == "slow":
                 await asyncio.sleep(fault.amount)
             with suppress(OSError):  # the client has gone; what it sent is still on its way
                 target.write(chunk)
                 await target.drain()
             passed += len(chunk)
-        raise _Cut
