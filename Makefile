@@ -1,18 +1,22 @@
 # make test   what every change must pass     make faults   crashes, restarts and bad peers, a few minutes
 # make demo   see it work                     make bench    measure it
+# make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: test faults lint demo bench clean
+.PHONY: test faults chaos audit lint demo bench clean
 
 test: lint
 	$(BIN)/python -m pytest -m "not faults"
 
 faults: .venv/ready
 	$(BIN)/python -m pytest -m faults
+
+chaos: .venv/ready
+	$(BIN)/python -m tests.chaos --json chaos-results.json
 
 lint: .venv/ready
 	$(BIN)/ruff check .

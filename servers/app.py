@@ -74,7 +74,7 @@ async def _on_http(_: Request, error: Exception) -> Response:
 
 
 async def _on_anything(_: Request, error: Exception) -> Response:
-    log.event("internal-error", error=type(error).__name__)
+    log.event("internal-error", error=type(error).__name__, where=log.where(error))
     return problem_response(Problem("this is a fault of the server; its log names it"))
 
 

@@ -18,6 +18,7 @@ from campaign.spec import ID_BYTES, Campaign, to_base64url
 from servers import log, operator, setup
 from servers.app import build_app
 from servers.settings import BadSettings, Settings, load
+from servers.store import Damaged
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
@@ -35,6 +36,9 @@ def main(argv: list[str] | None = None) -> int:
         return (
             BAD_DATA if isinstance(problem, InvalidInput) else UNAVAILABLE if isinstance(problem, TryAgain) else REFUSED
         )
+    except Damaged as error:
+        print(f"fss-server: {error}", file=sys.stderr)
+        return BAD_DATA
     except OSError as error:
         print(f"fss-server: {error.filename}: {error.strerror}", file=sys.stderr)
         return USAGE

@@ -180,7 +180,9 @@ class Node:
             if isinstance(error, BrokenProcessPool):
                 self._pool = None
             work.problem = str(error) if isinstance(error, Problem) else type(error).__name__
-            log.event("prepare-failed", campaign=to_base64url(campaign_id), error=type(error).__name__)
+            log.event(
+                "prepare-failed", campaign=to_base64url(campaign_id), error=type(error).__name__, where=log.where(error)
+            )
 
     async def _prepare_steps(self, campaign_id: bytes, work: Work) -> None:
         entry = self.store.entry(campaign_id)

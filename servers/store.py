@@ -137,12 +137,20 @@ def open_engine(url: str) -> Engine:
     return engine
 
 
+class Damaged(Exception):
+    """The database cannot be used; the message is one line for the operator."""
+
+
 class Store:
     """One server's database."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
-        _meta.create_all(self._engine)
+        try:
+            self._check()
+            _meta.create_all(self._engine)
+        except DBAPIError as error:
+            raise self._damaged(str(error.orig)) from None
         if self._engine.dialect.name == "sqlite" and self._engine.url.database:
             for suffix in ("", "-wal", "-shm"):
                 file = Path(self._engine.url.database + suffix)
@@ -151,6 +159,19 @@ class Store:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def _check(self) -> None:
+        """Damage is found at the start, not by the first request that meets it."""
+        if self._engine.dialect.name != "sqlite":
+            return
+        with self._engine.connect() as db:
+            found = str(db.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+        if found != "ok":
+            raise self._damaged(" ".join(found.split()))
+
+    def _damaged(self, what: str) -> Damaged:
+        where = self._engine.url.render_as_string(hide_password=True)
+        return Damaged(f"the database {where} is damaged ({what}); restore this server from its newest backup")
 
     # Campaigns
 

@@ -40,12 +40,12 @@ class Forked:
         return 0
 
     def kill(self) -> None:
-        self._signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
 
     def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
+        self.send(signal.SIGTERM)
 
-    def _signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 

@@ -71,13 +71,15 @@ class Play:
         token = self.world.pair.servers[role].operator
         return self.call(role, token, "POST", "/v1/campaigns", json=body) is not None
 
-    def upload(self, role: int, batch: Batch) -> None:
+    def upload(self, role: int, batch: Batch) -> bool:
+        """Whether all of it is stored, as far as the server says."""
         outside = self.world.clocks[role] != 0
         fresh = self.model.try_upload(role, batch.ids)
         stored = self._send(role, batch.envelopes[role], set(batch.ids))
         if outside and fresh & stored:
             raise Broken(f"server {role} took uploads while its clock said that the campaign was closed")
         self.model.upload_acknowledged(role, stored)
+        return len(stored) == len(batch.ids)
 
     def _send(self, role: int, envelope: bytes, ids: set[bytes]) -> set[bytes]:
         """The ids that the server says are stored."""

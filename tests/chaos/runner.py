@@ -1,4 +1,4 @@
-"""Many sequences, several at a time."""
+"""Many sequences, mutations and copies."""
 
 import multiprocessing
 import tempfile
@@ -9,8 +9,12 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from tests.chaos.durability import try_copies
+from tests.chaos.fuzz import envelope_target, fuzz, other_targets
 from tests.chaos.sequence import STEPS, Outcome, Sequence
 from tests.chaos.world import World
+
+PART = 100_000
 
 
 def simulate(numbers: Iterable[int], seed: int, steps: int = STEPS) -> tuple[list[Outcome], list[str]]:
@@ -48,3 +52,29 @@ def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> di
         "answers": sum(o.answers for o in done),
         "seconds": round(time.monotonic() - started),
     }
+
+
+def fuzz_all(envelopes: int, seed: int, jobs: int) -> dict[str, object]:
+    """Mutated envelopes, and a hundredth as many messages for each of the other decoders."""
+    started = time.monotonic()
+    parts = -(-envelopes // PART)
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        accepted = sum(pool.map(_fuzz_envelopes, range(seed, seed + parts)))
+    with tempfile.TemporaryDirectory() as folder:
+        others = {target.name: fuzz(target, envelopes // 100, seed) for target in other_targets(Path(folder))}
+    return {
+        "envelopes": parts * PART,
+        "accepted": accepted,
+        "others": envelopes // 100,
+        "others_accepted": others,
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+def _fuzz_envelopes(seed: int) -> int:
+    return fuzz(envelope_target(), PART, seed)
+
+
+def copy_all(copies: int, seed: int) -> dict[str, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        return dict(try_copies(Path(folder), copies, seed))

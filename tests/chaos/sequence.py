@@ -58,6 +58,15 @@ def new_campaign(rng: random.Random) -> Campaign:
     return Campaign.from_dict(fields)
 
 
+def _insist(otherwise: str, action: Callable[[], bool]) -> None:
+    """When nothing is broken, what fails was only slow: the machine may be busy."""
+    for _ in range(10):
+        if action():
+            return
+        time.sleep(0.5)
+    raise Broken(otherwise)
+
+
 def _in_turn(actions: list[Action]) -> None:
     for action in actions:
         action()
@@ -75,8 +84,7 @@ class Sequence:
 
     def run(self, steps: int) -> Outcome:
         for role in (0, 1):
-            if not self.play.create(role):
-                raise Broken(f"server {role} does not create a campaign")
+            _insist(f"server {role} does not create a campaign", partial(self.play.create, role))
         with ThreadPoolExecutor(12) as pool:
             for number in range(steps):
                 self._step(pool, partial(self._operation, number / steps))
@@ -202,9 +210,9 @@ class Sequence:
         if not (play.seal(1) and play.seal(0)):
             play.model.add(extra := new_batch(campaign, campaign.min_uploads, self.rng))
             for role in (0, 1):
-                play.upload(role, extra)
-            if not (play.seal(0) and play.seal(1)):
-                raise Broken(f"the campaign cannot be sealed: {play.status(0)}")
+                _insist(f"server {role} does not take uploads", partial(play.upload, role, extra))
+            for role in (0, 1):
+                _insist("the campaign cannot be sealed", partial(play.seal, role))
         self.world.pair.wait_ready(campaign)
 
     def _check(self) -> int:
@@ -238,8 +246,9 @@ class Sequence:
                     )
         for question in list(play.model.answers):
             for role in (0, 1):
-                if not (play.ask_groups(role, GROUPS) if question.startswith("groups") else play.ask(role, question)):
-                    raise Broken(f"server {role} does not answer {question} any more")
+                groups = question.startswith("groups")
+                again = partial(play.ask_groups, role, GROUPS) if groups else partial(play.ask, role, question)
+                _insist(f"server {role} does not answer {question} any more", again)
         self._check_ledgers()
 
     def _check_ledgers(self) -> None:
