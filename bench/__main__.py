@@ -2,11 +2,12 @@
 
 import sys
 
-from bench import core, demo, docs, system
+from bench import core, demo, docs, load, system
 
 COMMANDS = {
     "core": (core.main, "keys and noise, as ratios against raw AES, sycret, OpenDP and the paper"),
     "system": (system.main, "two real servers over TLS: uploads, sealing, evaluation, answers, memory"),
+    "load": (load.main, "two servers under mixed load for ten minutes, drawn"),
     "docs": (docs.main, "write the parts of docs/ that follow from the code"),
     "demo": (demo.main, "key generation and evaluation end to end, in a few seconds"),
 }
