@@ -7,9 +7,11 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -19,6 +21,8 @@ from servers import log, operator, setup
 from servers.app import build_app
 from servers.settings import BadSettings, Settings, load
 from servers.store import Damaged
+
+KEEP_ALIVE_S = 75
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
@@ -132,9 +136,9 @@ def _run(args: argparse.Namespace) -> int:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=30,
-        timeout_keep_alive=75,
+        timeout_keep_alive=KEEP_ALIVE_S,
     )
-    _Server(config).run()
+    _Server(config, settings.limits.body_s).run()
     return OK
 
 
@@ -147,14 +151,40 @@ def _clock(settings: Settings) -> Callable[[], datetime]:
 
 
 class _Server(uvicorn.Server):
+    """Uvicorn, but a client that does not finish the head of a request gets no more time than one with a body."""
+
+    def __init__(self, config: uvicorn.Config, head_s: float) -> None:
+        super().__init__(config)
+        self._head_s = head_s
+        self._waiting: dict[object, tuple[object, float]] = {}  # connection -> its last request, and since when
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            self._cut_slow_heads(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _cut_slow_heads(self, now: float) -> None:
+        waiting = {}
+        for connection in _idle(self.server_state.connections):
+            last = getattr(connection, "cycle", None)
+            before, since = self._waiting.get(connection, (last, now))
+            waiting[connection] = (last, since if before is last else now)
+            # Between requests a connection may rest; uvicorn ends that, unless bytes of a head drip in.
+            if now - waiting[connection][1] > self._head_s + (KEEP_ALIVE_S if last else 0):
+                connection.transport.abort()
+        self._waiting = waiting
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Idle connections are cut at once: a client that sleeps would not answer TLS's farewell for 30 seconds."""
-        for connection in list(self.server_state.connections):
-            cycle = getattr(connection, "cycle", None)
-            transport = getattr(connection, "transport", None)
-            if transport is not None and (cycle is None or cycle.response_complete):
-                transport.abort()
+        for connection in _idle(self.server_state.connections):
+            connection.transport.abort()
         await super().shutdown(sockets)
+
+
+def _idle(connections: Iterable[Any]) -> list[Any]:
+    """Those that are not working on a request."""
+    cycles = [(connection, getattr(connection, "cycle", None)) for connection in connections]
+    return [c for c, cycle in cycles if getattr(c, "transport", None) and (cycle is None or cycle.response_complete)]
 
 
 def _remotes(args: argparse.Namespace) -> list[operator.Remote]:
