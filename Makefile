@@ -18,6 +18,10 @@ faults: .venv/ready
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json chaos-results.json
 
+audit: .venv/ready
+	$(INSTALL) --editable '.[dev,audit]'
+	$(BIN)/python -m bench audit
+
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -2,12 +2,13 @@
 
 import sys
 
-from bench import core, demo, docs, load, system
+from bench import audit, core, demo, docs, load, system
 
 COMMANDS = {
     "core": (core.main, "keys and noise, as ratios against raw AES, sycret, OpenDP and the paper"),
     "system": (system.main, "two real servers over TLS: uploads, sealing, evaluation, answers, memory"),
     "load": (load.main, "two servers under mixed load for ten minutes, drawn"),
+    "audit": (audit.main, "known vulnerabilities of the pinned packages; needs the network"),
     "docs": (docs.main, "write the parts of docs/ that follow from the code"),
     "demo": (demo.main, "key generation and evaluation end to end, in a few seconds"),
 }
