@@ -16,7 +16,7 @@ faults: .venv/ready
 	$(BIN)/python -m pytest -m faults
 
 chaos: .venv/ready
-	$(BIN)/python -m tests.chaos --json chaos-results.json
+	$(BIN)/python -m tests.chaos --json bench-results/chaos.json
 
 audit: .venv/ready
 	$(INSTALL) --editable '.[dev,audit]'

@@ -30,6 +30,7 @@ def main(argv: list[str]) -> int:
         result["fuzzing"] = fuzz_all(args.envelopes, args.seed, args.jobs)
     print(json.dumps(result, indent=2))
     if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(result, indent=2) + "\n")
     return 1 if simulation["failed"] else 0
 
