@@ -13,6 +13,7 @@ import random
 import shutil
 import signal
 import sqlite3
+import ssl
 import threading
 import time
 from collections import Counter
@@ -159,9 +160,9 @@ def _last_words(log: Path) -> str:
 
 def _client(copy: Path, port: int) -> httpx.Client:
     token = (copy / "operator.token").read_text().strip()
-    # The certificate is the copied server's; what is asked here is whether it answers, not who it is.
+    context = ssl.create_default_context(cafile=str(copy / "peer-ca.pem"))  # one authority for both servers of a pair
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=False, headers=headers, trust_env=False)
+    return httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=context, headers=headers, trust_env=False)
 
 
 def _ready(process: Forked, copy: Path, port: int) -> bool:
