@@ -366,6 +366,7 @@ class Node:
         await self.writer.run(lambda: self.store.delete_campaign(campaign_id))
         self._admission.pop(campaign_id, None)
         self.work.pop(campaign_id, None)
+        self.seal_locks.pop(campaign_id, None)
         await asyncio.to_thread(shutil.rmtree, self.folder(campaign_id), True)
 
 

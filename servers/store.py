@@ -147,10 +147,13 @@ class Store:
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
         try:
-            self._check()
+            self._check_file()
             _meta.create_all(self._engine)
+            self._check_campaigns()
         except DBAPIError as error:
             raise self._damaged(str(error.orig)) from None
+        except Problem as problem:
+            raise self._damaged(problem.detail) from None
         if self._engine.dialect.name == "sqlite" and self._engine.url.database:
             for suffix in ("", "-wal", "-shm"):
                 file = Path(self._engine.url.database + suffix)
@@ -160,14 +163,25 @@ class Store:
     def close(self) -> None:
         self._engine.dispose()
 
-    def _check(self) -> None:
+    def _check_file(self) -> None:
         """Damage is found at the start, not by the first request that meets it."""
         if self._engine.dialect.name != "sqlite":
             return
         with self._engine.connect() as db:
-            found = str(db.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+            found = str(db.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
         if found != "ok":
             raise self._damaged(" ".join(found.split()))
+
+    def _check_campaigns(self) -> None:
+        """Every campaign can be read, and open ones have as many uploads as they took; sealed ones have a checksum."""
+        with self._engine.connect() as db:
+            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign)
+            rows = {row[0]: row[1] for row in db.execute(counted)}
+        for entry in self.entries():
+            if rows.pop(entry.campaign.id, 0) != entry.stored and entry.state != SEALED:
+                raise self._damaged(f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
+        if rows:
+            raise self._damaged(f"uploads of {len(rows)} unknown campaigns")
 
     def _damaged(self, what: str) -> Damaged:
         where = self._engine.url.render_as_string(hide_password=True)
