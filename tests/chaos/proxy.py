@@ -70,8 +70,12 @@ class Link:
         self._loop.run(self._settle())
 
     def close(self) -> None:
+        self._loop.run(self._close())
+
+    async def _close(self) -> None:
         self._server.close()
-        self.cut()
+        await asyncio.sleep(0.05)  # whoever was let in before has a task by then
+        await self._cut()
 
     async def _cut(self) -> None:
         tasks = list(self._open)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.durability import try_copies
 from tests.chaos.fuzz import envelope_target, fuzz, other_targets
@@ -37,7 +38,7 @@ def simulate(numbers: Iterable[int], seed: int, steps: int = STEPS) -> tuple[lis
     return done, failed
 
 
-def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> dict[str, object]:
+def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> dict[str, Any]:
     started = time.monotonic()
     numbers = range(first, first + count)
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:

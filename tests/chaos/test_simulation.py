@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.chaos.runner import simulate
+from tests.chaos.runner import simulate_all
+from tests.chaos.sequence import STEPS
 
 pytestmark = pytest.mark.faults
 
@@ -10,7 +11,7 @@ SEQUENCES = 6
 
 
 def test_a_few_sequences() -> None:
-    done, failed = simulate(range(SEQUENCES), seed=2)
-    assert not failed
-    assert sum(outcome.kills for outcome in done) >= SEQUENCES
-    assert sum(outcome.answers for outcome in done) >= SEQUENCES
+    result = simulate_all(0, SEQUENCES, seed=2, steps=STEPS, jobs=2)
+    assert result["failed"] == []
+    assert result["kills"] >= SEQUENCES
+    assert result["answers"] >= SEQUENCES

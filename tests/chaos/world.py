@@ -51,9 +51,9 @@ class World:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.pair.__exit__(kind, error, trace)
         for link in self.links:
             link.close()
-        self.pair.__exit__(kind, error, trace)
         self._nursery.close()
         self._loop.close()
 
