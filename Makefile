@@ -1,5 +1,6 @@
 # make test   what every change must pass     make faults   crashes, restarts and bad peers, a few minutes
 # make demo   see it work                     make bench    measure it (DATA=folder: with the paper's data)
+# make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
@@ -11,7 +12,7 @@ NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
 CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: test test-numpy slow faults lint demo bench sanitize clean
+.PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize clean
 
 test: lint
 	$(BIN)/python -m pytest -m "not faults and not slow"
@@ -43,6 +44,13 @@ slow: .venv/ready
 
 faults: .venv/ready
 	$(BIN)/python -m pytest -m faults
+
+chaos: .venv/ready
+	$(BIN)/python -m tests.chaos --json bench-results/chaos.json
+
+audit: .venv/ready
+	$(INSTALL) --editable '.[dev,audit]'
+	$(BIN)/python -m bench audit
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -8,6 +8,8 @@ COMMANDS = {
     "system": "two real servers over TLS: uploads, sealing, evaluation, answers, memory",
     "communication": "bytes on the wire: ours, a pointwise and a one-hot protocol, all real",
     "figures": "the paper's experiments, its mechanism and ours in the same pictures",
+    "load": "two servers under mixed load for ten minutes, drawn",
+    "audit": "known vulnerabilities of the pinned packages; needs the network",
     "index": "one page of what the others left in a folder",
     "docs": "write the parts of docs/ that follow from the code",
     "demo": "forty simulated hospitals, two servers, every statistic beside the truth",

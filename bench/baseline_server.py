@@ -26,11 +26,11 @@ from campaign.wire import SHARES_TYPE, ShareQuery, Shares, encode_shares, read
 from fss.field import Words, add, decode, encode, prefix_sum
 from servers import access, answer
 from servers.app import equip
-from servers.cli import serve
 from servers.http import as_json, campaign_id
 from servers.keyset import set_checksum
 from servers.noise import NoiseTree
 from servers.peer import PeerClient
+from servers.serve import serve
 from servers.settings import Settings, load
 
 Positions = NDArray[np.int64]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 import numpy as np
@@ -34,6 +34,17 @@ def free_ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
+class Process(Protocol):
+    """What `Pair` needs of a running server."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def kill(self) -> None: ...
+    def terminate(self) -> None: ...
+
+
 class Pair:
     """Two servers; `with Pair(folder) as pair:` starts them and ends them."""
 
@@ -43,7 +54,7 @@ class Pair:
         self.folder = folder / "pair"
         self.ports = free_ports()
         self.servers: list[Server] = init_pair(self.folder, ("127.0.0.1", "127.0.0.1"), self.ports)
-        self.processes: list[subprocess.Popen[bytes] | None] = [None, None]
+        self.processes: list[Process | None] = [None, None]
         self.context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
         self.upload_tokens: dict[bytes, str] = {}
         for role in (0, 1):
@@ -90,13 +101,16 @@ class Pair:
             self.stop(role)
 
     def start(self, role: int, wait: bool = True) -> None:
-        config = self.folder / f"server{role}" / "server.toml"
-        log = (self.folder / f"server{role}.log").open("ab")
-        command = [sys.executable, "-m", *self.program, "--config", str(config)]
-        self.processes[role] = subprocess.Popen(command, cwd=ROOT, stderr=log, stdout=log)
-        log.close()
+        self.processes[role] = self.launch(
+            self.folder / f"server{role}" / "server.toml", self.folder / f"server{role}.log"
+        )
         if wait:
             self.wait(role)
+
+    def launch(self, config: Path, log: Path) -> Process:
+        command = [sys.executable, "-m", *self.program, "--config", str(config)]
+        with log.open("ab") as output:
+            return subprocess.Popen(command, cwd=ROOT, stderr=output, stdout=output)
 
     def wait(self, role: int, seconds: float = 30) -> None:
         until = time.monotonic() + seconds

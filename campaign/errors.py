@@ -10,7 +10,7 @@ Problem
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
-|       TooFewUploads, UploadConflict, BudgetExceeded
+|       TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded
 +-- TryAgain                nothing was lost; the same request may succeed later
     +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, Unavailable
 """
@@ -139,6 +139,10 @@ class TooFewUploads(Refused):
 
 class UploadConflict(Refused):
     code, status, title = "upload-conflict", 409, "Another upload has this id"
+
+
+class UploadWithdrawn(Refused):
+    code, status, title = "upload-withdrawn", 409, "The upload was withdrawn by its party and is not taken again"
 
 
 class BudgetExceeded(Refused):

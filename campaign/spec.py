@@ -227,7 +227,7 @@ class Campaign(BaseModel):
     @classmethod
     def from_json(cls, text: str | bytes) -> "Campaign":
         try:
-            fields = json.loads(text, object_pairs_hook=no_duplicates)
+            fields = parse_json(text)
         except (ValueError, RecursionError) as error:
             raise InvalidCampaign(f"the campaign is not JSON: {error}") from None
         if not isinstance(fields, dict):
@@ -248,7 +248,17 @@ class Campaign(BaseModel):
         return cls.from_dict(fields)
 
 
-def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def parse_json(text: str | bytes) -> Any:
+    """JSON in UTF-8 that says everything once, or a ValueError."""
+    decoded = text.decode() if isinstance(text, bytes) else text
+    fields = json.loads(decoded, object_pairs_hook=_no_duplicates)
+    # Half of a surrogate pair is a string to Python, but not one that can be written again.
+    if "\\u" in decoded:
+        json.dumps(fields, ensure_ascii=False).encode()
+    return fields
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a field occurs twice")

@@ -9,7 +9,6 @@ binary message that was decoded encodes to the same bytes.
 Numbers are little-endian. `proof_bytes` is 0 in version 1; a later version may carry a proof beside each key.
 """
 
-import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, no_duplicates, to_base64url
+from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, parse_json, to_base64url
 from fss import FssError, KeyBatch, field
 from fss.field import Words
 
@@ -149,7 +148,7 @@ def _same_length(message: M, *columns: list[Any]) -> M:
 def read(kind: type[M], data: str | bytes | Mapping[str, Any]) -> M:
     """A message from JSON text or parsed JSON; the error names every field that is wrong."""
     try:
-        fields = data if isinstance(data, Mapping) else json.loads(data, object_pairs_hook=no_duplicates)
+        fields = data if isinstance(data, Mapping) else parse_json(data)
     except (ValueError, RecursionError) as error:
         raise InvalidQuery(f"not a {kind.__name__}: not JSON: {error}") from None
     try:

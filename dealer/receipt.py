@@ -10,6 +10,7 @@ from pathlib import Path
 
 from campaign.errors import InvalidValue
 from campaign.files import write_durably
+from campaign.wire import UPLOAD_ID_BYTES
 
 VERSION = 1
 
@@ -44,12 +45,23 @@ def open_receipt(path: Path, digest: str, count: int, batch: int) -> Receipt:
         return Receipt(path, digest, count, batch)
     try:
         body = json.loads(path.read_text())
-        done = {int(n): str(ids) for n, ids in body["done"].items()}
-        sending = {int(n): str(ids) for n, ids in body["sending"].items()}
         same = body["version"] == VERSION and body["campaign"] == digest and body["values"] == count
-        size = int(body["batch"])
-    except (ValueError, KeyError, TypeError, AttributeError):
+        size, values = int(body["batch"]), int(body["values"])
+        done, sending = (_batches(body[name], size, values) for name in ("done", "sending"))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InvalidValue(f"{path} is not a receipt; move it away") from None
     if not same:
         raise InvalidValue(f"{path} is the receipt of another upload; name another with --receipt")
     return Receipt(path, digest, count, size, done, sending)
+
+
+def _batches(found: dict[str, str], size: int, count: int) -> dict[int, str]:
+    """Ids by the number of their batch: of every value of the batch one, or a ValueError."""
+    if size < 1:
+        raise ValueError("a batch has at least one value")
+    batches = {int(number): ids for number, ids in found.items()}
+    for number, ids in batches.items():
+        here = min(size, count - number * size)
+        if number < 0 or here < 1 or len(bytes.fromhex(ids)) != UPLOAD_ID_BYTES * here:
+            raise ValueError("ids do not fit their batch")
+    return batches

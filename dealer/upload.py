@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -49,7 +50,9 @@ class Outcome:
 class Sites:
     """The campaign's address at both servers, in order, and the token that admits to it."""
 
-    def __init__(self, urls: list[str], token: str, ca: Path | None = None, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, urls: list[str], token: str, ca: Path | None = None, *, timeout_s: float = 60.0, attempts: int = ATTEMPTS
+    ) -> None:
         if len(urls) != 2:
             raise InvalidValue(f"a campaign lives at two servers: give two addresses, got {len(urls)}")
         for url in urls:
@@ -59,7 +62,7 @@ class Sites:
         if len({urlsplit(url).netloc for url in urls}) != 2:
             raise InvalidValue("both addresses name the same server; a campaign lives at two")
         self.urls = [url.rstrip("/") for url in urls]
-        self._token, self._timeout = token, timeout_s
+        self._token, self._timeout, self.attempts = token, timeout_s, attempts
         self._context = ssl.create_default_context(cafile=None if ca is None else str(ca))
 
     def __repr__(self) -> str:
@@ -69,13 +72,17 @@ class Sites:
         headers = {"Authorization": f"Bearer {self._token}"}
         return httpx.AsyncClient(verify=self._context, headers=headers, timeout=self._timeout, trust_env=False)
 
+    async def call(self, client: httpx.AsyncClient, server: int, method: str, path: str = "", **body: Any) -> bytes:
+        """One request about the campaign; a server that is away or busy is asked again."""
+        return await _call(client, server, method, self.urls[server] + path, self.attempts, **body)
+
     def fetch(self) -> Campaign:
         """The campaign, asked of both servers, which must agree on it."""
         return asyncio.run(self._fetch())
 
     async def _fetch(self) -> Campaign:
         async with self.client() as client:
-            answers = await asyncio.gather(*(_call(client, s, "GET", url) for s, url in enumerate(self.urls)))
+            answers = await asyncio.gather(*(self.call(client, s, "GET") for s in (0, 1)))
         campaigns = []
         for number, data in enumerate(answers):
             try:
@@ -164,9 +171,9 @@ class _Sender:
             self._receipt.finish(number)
 
     async def _to(self, server: int, shared: Shared) -> None:
-        url = self._sites.urls[server] + "/uploads"
         data = await asyncio.to_thread(shared.envelope, server)
-        answer = await _call(self._client, server, "POST", url, content=data, media_type=UPLOAD_TYPE)
+        body = {"content": data, "media_type": UPLOAD_TYPE}
+        answer = await self._sites.call(self._client, server, "POST", "/uploads", **body)
         failures = json.loads(answer)["failures"]
         if failures:
             problem = from_document({"type": f"urn:fss-ecdf:problem:{failures[0]['code']}"})
@@ -181,32 +188,36 @@ class _Sender:
         self._receipt.save()
 
     async def _withdraw(self, ids: bytes) -> None:
-        urls = [f"{url}/uploads/withdraw" for url in self._sites.urls]
-        media_type = "application/octet-stream"
-        await asyncio.gather(
-            *(_call(self._client, s, "POST", url, content=ids, media_type=media_type) for s, url in enumerate(urls))
-        )
+        body = {"content": ids, "media_type": "application/octet-stream"}
+        path = "/uploads/withdraw"
+        await asyncio.gather(*(self._sites.call(self._client, s, "POST", path, **body) for s in (0, 1)))
 
 
 async def _call(
-    client: httpx.AsyncClient, server: int, method: str, url: str, content: bytes | None = None, media_type: str = ""
+    client: httpx.AsyncClient,
+    server: int,
+    method: str,
+    url: str,
+    attempts: int,
+    content: bytes | None = None,
+    media_type: str = "",
 ) -> bytes:
     """One request, repeated while the server is away or busy. What stays wrong is one clear problem."""
     headers = {"Content-Type": media_type} if media_type else {}
     wait = 0.5
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, attempts + 1):
         try:
             response = await client.request(method, url, content=content, headers=headers)
             if response.status_code == 200:
                 return response.content
             problem = _problem(response, server)
-            if not isinstance(problem, TryAgain) or attempt == ATTEMPTS:
+            if not isinstance(problem, TryAgain) or attempt == attempts:
                 raise problem
             wait = max(wait, min(LONGEST_WAIT_S, float(response.headers.get("retry-after", 0))))
         except httpx.HTTPError as error:
             if _is_certificate_error(error):
                 raise InvalidInput(f"server {server} shows a certificate that is not trusted here (see --ca)") from None
-            if attempt == ATTEMPTS:
+            if attempt == attempts:
                 raise PeerUnavailable(f"server {server} cannot be reached ({type(error).__name__})") from None
         await asyncio.sleep(wait)
         wait = min(2 * wait, LONGEST_WAIT_S)

@@ -1,9 +1,10 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -23,8 +24,8 @@ Errors are RFC 9457 problem documents with stable types; docs/protocol.md lists 
 """
 
 
-def build_app(settings: Settings) -> FastAPI:
-    node = Node(settings)
+def build_app(settings: Settings, clock: Callable[[], datetime]) -> FastAPI:
+    node = Node(settings, clock)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -79,7 +80,7 @@ async def _on_http(_: Request, error: Exception) -> Response:
 
 
 async def _on_anything(_: Request, error: Exception) -> Response:
-    log.event("internal-error", error=type(error).__name__)
+    log.event("internal-error", error=type(error).__name__, where=log.where(error))
     return problem_response(Problem("this is a fault of the server; its log names it"))
 
 

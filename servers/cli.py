@@ -2,24 +2,22 @@
 
 import argparse
 import json
-import logging
 import os
 import secrets
-import socket
 import ssl
 import sys
 from pathlib import Path
 
 import httpx
-import uvicorn
-from fastapi import FastAPI
 
 from campaign.errors import InvalidInput, Problem, TryAgain
 from campaign.spec import ID_BYTES, Campaign, to_base64url
 from fss import BackendError, backend
 from servers import log, operator, setup
 from servers.app import build_app
-from servers.settings import BadSettings, Settings, load
+from servers.serve import clock, serve
+from servers.settings import BadSettings, load
+from servers.store import Damaged
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
@@ -37,6 +35,9 @@ def main(argv: list[str] | None = None) -> int:
         return (
             BAD_DATA if isinstance(problem, InvalidInput) else UNAVAILABLE if isinstance(problem, TryAgain) else REFUSED
         )
+    except Damaged as error:
+        print(f"fss-server: {error}", file=sys.stderr)
+        return BAD_DATA
     except OSError as error:
         print(f"fss-server: {error.filename}: {error.strerror}", file=sys.stderr)
         return USAGE
@@ -122,28 +123,8 @@ def _init_pair(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     settings = load(args.config)
     log.event("starting", server=settings.role, backend=backend())
-    serve(build_app(settings), settings)
+    serve(build_app(settings, clock(settings)), settings)
     return OK
-
-
-def serve(app: FastAPI, settings: Settings) -> None:
-    """Run until a signal ends it: HTTPS as the settings say, and the log in one form."""
-    for logger in ("uvicorn.error", "asyncio"):
-        logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
-        logging.getLogger(logger).propagate = False
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        ssl_certfile=str(settings.tls.certificate),
-        ssl_keyfile=str(settings.tls.key),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=30,
-        timeout_keep_alive=75,
-    )
-    _Server(config).run()
 
 
 def _health(args: argparse.Namespace) -> int:
@@ -160,17 +141,6 @@ def _health(args: argparse.Namespace) -> int:
         return UNAVAILABLE
     print(answer.json().get("status", answer.status_code))
     return OK if answer.status_code == 200 else UNAVAILABLE
-
-
-class _Server(uvicorn.Server):
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Idle connections are cut at once: a client that sleeps would not answer TLS's farewell for 30 seconds."""
-        for connection in list(self.server_state.connections):
-            cycle = getattr(connection, "cycle", None)
-            transport = getattr(connection, "transport", None)
-            if transport is not None and (cycle is None or cycle.response_complete):
-                transport.abort()
-        await super().shutdown(sockets)
 
 
 def _remotes(args: argparse.Namespace) -> list[operator.Remote]:

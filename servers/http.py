@@ -6,10 +6,12 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
 from fastapi.security import HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from campaign.errors import (
     BodyTooLarge,
     BodyTooSlow,
+    InvalidInput,
     TooManyRequests,
     UnknownCampaign,
 )
@@ -46,6 +48,8 @@ async def body(request: Request, limit: int) -> bytes:
     try:
         async with asyncio.timeout(node.settings.limits.body_s):
             return await _read(request, limit)
+    except ClientDisconnect:
+        raise InvalidInput("the body ended before it was complete") from None
     except TimeoutError:
         raise BodyTooSlow(f"a body has {node.settings.limits.body_s:g} s to arrive") from None
     finally:

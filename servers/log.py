@@ -7,7 +7,9 @@ thresholds somebody asked for.
 import json
 import logging
 import sys
+import traceback
 from datetime import UTC, datetime
+from pathlib import Path
 
 
 class ServerLog(logging.Handler):
@@ -20,3 +22,9 @@ class ServerLog(logging.Handler):
 def event(what: str, **fields: object) -> None:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     print(json.dumps({"at": now, "event": what, **fields}), file=sys.stderr, flush=True)
+
+
+def where(error: BaseException) -> list[str]:
+    """The last places an error passed through, as file:line; what was in their variables stays there."""
+    frames = traceback.extract_tb(error.__traceback__)[-5:]
+    return [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]

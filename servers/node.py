@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -111,7 +111,7 @@ class Writer:
 
 
 class Node:
-    def __init__(self, settings: Settings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
         self.settings, self.clock, self.role = settings, clock, settings.role
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = Store(settings.database_url)
@@ -180,7 +180,9 @@ class Node:
             if isinstance(error, BrokenProcessPool):
                 self._pool = None
             work.problem = str(error) if isinstance(error, Problem) else type(error).__name__
-            log.event("prepare-failed", campaign=to_base64url(campaign_id), error=type(error).__name__)
+            log.event(
+                "prepare-failed", campaign=to_base64url(campaign_id), error=type(error).__name__, where=log.where(error)
+            )
 
     async def _prepare_steps(self, campaign_id: bytes, work: Work) -> None:
         entry = self.store.entry(campaign_id)
@@ -364,6 +366,7 @@ class Node:
         await self.writer.run(lambda: self.store.delete_campaign(campaign_id))
         self._admission.pop(campaign_id, None)
         self.work.pop(campaign_id, None)
+        self.seal_locks.pop(campaign_id, None)
         await asyncio.to_thread(shutil.rmtree, self.folder(campaign_id), True)
 
 

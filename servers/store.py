@@ -31,6 +31,7 @@ from campaign.errors import (
     TooFewUploads,
     UnknownCampaign,
     UploadConflict,
+    UploadWithdrawn,
 )
 from campaign.spec import Campaign, to_base64url
 
@@ -69,6 +70,13 @@ INVITATIONS = sa.Table(
     _meta,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("token", sa.String(64), primary_key=True),
+)
+# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal.
+WITHDRAWN = sa.Table(
+    "withdrawn",
+    _meta,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
 )
 LEDGER = sa.Table(
     "ledger",
@@ -129,12 +137,23 @@ def open_engine(url: str) -> Engine:
     return engine
 
 
+class Damaged(Exception):
+    """The database cannot be used; the message is one line for the operator."""
+
+
 class Store:
     """One server's database."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
-        _meta.create_all(self._engine)
+        try:
+            self._check_file()
+            _meta.create_all(self._engine)
+            self._check_campaigns()
+        except DBAPIError as error:
+            raise self._damaged(str(error.orig)) from None
+        except Problem as problem:
+            raise self._damaged(problem.detail) from None
         if self._engine.dialect.name == "sqlite" and self._engine.url.database:
             for suffix in ("", "-wal", "-shm"):
                 file = Path(self._engine.url.database + suffix)
@@ -143,6 +162,30 @@ class Store:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def _check_file(self) -> None:
+        """Damage is found at the start, not by the first request that meets it."""
+        if self._engine.dialect.name != "sqlite":
+            return
+        with self._engine.connect() as db:
+            found = str(db.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
+        if found != "ok":
+            raise self._damaged(" ".join(found.split()))
+
+    def _check_campaigns(self) -> None:
+        """Every campaign can be read, and open ones have as many uploads as they took; sealed ones have a checksum."""
+        with self._engine.connect() as db:
+            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign)
+            rows = {row[0]: row[1] for row in db.execute(counted)}
+        for entry in self.entries():
+            if rows.pop(entry.campaign.id, 0) != entry.stored and entry.state != SEALED:
+                raise self._damaged(f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
+        if rows:
+            raise self._damaged(f"uploads of {len(rows)} unknown campaigns")
+
+    def _damaged(self, what: str) -> Damaged:
+        where = self._engine.url.render_as_string(hide_password=True)
+        return Damaged(f"the database {where} is damaged ({what}); restore this server from its newest backup")
 
     # Campaigns
 
@@ -194,7 +237,7 @@ class Store:
         """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again."""
         with self._transaction() as db:
             _entry(db, campaign_id)
-            for table in (UPLOADS, INVITATIONS):
+            for table in (UPLOADS, INVITATIONS, WITHDRAWN):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = dict.fromkeys(("upload_token", "noise_seed", "sealed_set", "file_digest"))
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=DELETED, spec=b"", **blank))
@@ -224,7 +267,8 @@ class Store:
             entry = _entry(db, request.campaign)
         except Problem as problem:
             return problem
-        known = self._known(db, request)
+        ids = [upload_id for upload_id, _ in request.rows]
+        known = _keys(db, request.campaign, ids)
         failures: list[tuple[bytes, Problem]] = []
         fresh = []
         for upload_id, key in request.rows:
@@ -232,6 +276,9 @@ class Store:
                 fresh.append((upload_id, key))
             elif known[upload_id] != key:
                 failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
+        if fresh and (gone := _withdrawn(db, request.campaign, [i for i, _ in fresh])):
+            failures += [(i, UploadWithdrawn("an upload with this id was withdrawn")) for i, _ in fresh if i in gone]
+            fresh = [row for row in fresh if row[0] not in gone]
         if not fresh:
             return failures
         if entry.state != OPEN:
@@ -249,18 +296,6 @@ class Store:
         return failures
 
     @staticmethod
-    def _known(db: Connection, request: NewUploads) -> dict[bytes, bytes]:
-        known: dict[bytes, bytes] = {}
-        ids = [upload_id for upload_id, _ in request.rows]
-        for start in range(0, len(ids), _BATCH):
-            some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
-            found = db.execute(
-                sa.select(UPLOADS.c.id, UPLOADS.c.key).where(UPLOADS.c.campaign == request.campaign, some)
-            )
-            known.update((row.id, row.key) for row in found)
-        return known
-
-    @staticmethod
     def _refusal(db: Connection, entry: Entry, request: NewUploads, fresh: int) -> Problem | None:
         campaign = entry.campaign
         if entry.stored + fresh > campaign.max_uploads:
@@ -273,12 +308,17 @@ class Store:
         return None
 
     def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> int:
-        """Erase uploads at their party's wish, while the campaign is open; returns how many there were."""
+        """Erase uploads at their party's wish, while the campaign is open; returns how many there were.
+
+        They are not taken again: a copy may still be on its way.
+        """
         mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.invitation == invitation)
         erased = 0
         with self._transaction() as db:
-            if _entry(db, campaign_id).state != OPEN:
+            entry = _entry(db, campaign_id)
+            if entry.state != OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
+            _remember_withdrawn(db, entry.campaign, ids)
             for start in range(0, len(ids), _BATCH):
                 some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
                 erased += db.execute(UPLOADS.delete().where(mine, some)).rowcount
@@ -296,12 +336,8 @@ class Store:
 
     def keys(self, campaign_id: bytes, ids: Sequence[bytes]) -> list[bytes]:
         """The keys of these uploads, in the order given."""
-        found: dict[bytes, bytes] = {}
         with self._engine.connect() as db:
-            for start in range(0, len(ids), _BATCH):
-                some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
-                rows = db.execute(sa.select(UPLOADS.c.id, UPLOADS.c.key).where(UPLOADS.c.campaign == campaign_id, some))
-                found.update((row.id, row.key) for row in rows)
+            found = _keys(db, campaign_id, ids)
         return [found[i] for i in ids]
 
     # Sealing
@@ -339,6 +375,7 @@ class Store:
             for start in range(0, len(orphans), _BATCH):
                 some = UPLOADS.c.id.in_(orphans[start : start + _BATCH])
                 db.execute(UPLOADS.delete().where(UPLOADS.c.campaign == campaign_id, some))
+            db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             count = len(agreed)
             values = {"sealed_count": count, "sealed_set": key_set, "orphans": len(orphans), "stored": count}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=SEALED, **values))
@@ -439,6 +476,34 @@ def _entry(db: Connection, campaign_id: bytes) -> Entry:
 def _require_freeze(entry: Entry, freeze: int) -> None:
     if entry.state != FROZEN or entry.freezes != freeze:
         raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")
+
+
+def _keys(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    """The keys of those of these uploads that are stored."""
+    found: dict[bytes, bytes] = {}
+    for start in range(0, len(ids), _BATCH):
+        some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
+        rows = db.execute(sa.select(UPLOADS.c.id, UPLOADS.c.key).where(UPLOADS.c.campaign == campaign_id, some))
+        found.update((row.id, row.key) for row in rows)
+    return found
+
+
+def _withdrawn(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that were withdrawn."""
+    found: set[bytes] = set()
+    for start in range(0, len(ids), _BATCH):
+        some = WITHDRAWN.c.id.in_(ids[start : start + _BATCH])
+        found.update(db.execute(sa.select(WITHDRAWN.c.id).where(WITHDRAWN.c.campaign == campaign_id, some)).scalars())
+    return found
+
+
+def _remember_withdrawn(db: Connection, campaign: Campaign, ids: Sequence[bytes]) -> None:
+    fresh = set(ids) - _withdrawn(db, campaign.id, ids)
+    known = sa.select(sa.func.count()).select_from(WITHDRAWN).where(WITHDRAWN.c.campaign == campaign.id)
+    if db.execute(known).scalar_one() + len(fresh) > campaign.max_uploads:
+        raise CampaignFull(f"at most {campaign.max_uploads} uploads can be withdrawn from this campaign")
+    if fresh:
+        db.execute(WITHDRAWN.insert(), [{"campaign": campaign.id, "id": i} for i in sorted(fresh)])
 
 
 def _count(db: Connection, where: sa.ColumnElement[bool]) -> int:

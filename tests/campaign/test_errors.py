@@ -37,7 +37,7 @@ def test_codes_are_unique_and_stable() -> None:
             "unavailable",
             "unknown-campaign",
         ],
-        *["unsupported-media-type", "upload-conflict"],
+        *["unsupported-media-type", "upload-conflict", "upload-withdrawn"],
     ]
 
 

@@ -152,12 +152,13 @@ def test_servers_that_disagree_get_nothing(pair: Pair) -> None:
         sites(pair, one).fetch()
 
 
-def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload_module, "ATTEMPTS", 2)
+def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         campaign = make(pair)
         placed = dealer.share([1, 2, 3], campaign).placed
-        at = sites(pair, campaign)
+        at = dealer.Sites(
+            urls(pair, campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem", timeout_s=60, attempts=2
+        )
         pair.stop(1)
         receipt = tmp_path / "r.json"
         with pytest.raises(PeerUnavailable, match="server 1 cannot be reached"):
@@ -228,7 +229,7 @@ def test_withdrawing_needs_an_open_campaign(pair: Pair) -> None:
         assert client.post(path, content=shared.ids[3:].tobytes()).status_code == CampaignSealed.status
 
 
-def test_busy_servers_are_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_servers_are_waited_for() -> None:
     """429 and 503 with Retry-After, then success: the caller notices nothing."""
     answers = iter([429, 503, 200])
 
@@ -241,7 +242,7 @@ def test_busy_servers_are_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch
 
     async def go() -> bytes:
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-            found: bytes = await upload_module._call(client, 0, "GET", "https://server")
+            found: bytes = await upload_module._call(client, 0, "GET", "https://server", 3)
             return found
 
     assert asyncio.run(go()) == b"ok"

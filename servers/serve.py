@@ -1,0 +1,83 @@
+"""Running the application: HTTPS as the settings say, deadlines for heads of requests, and a prompt end."""
+
+import logging
+import socket
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from servers import log
+from servers.settings import Settings
+
+KEEP_ALIVE_S = 75
+
+
+def serve(app: FastAPI, settings: Settings) -> None:
+    """Until a signal ends it."""
+    for logger in ("uvicorn.error", "asyncio"):
+        logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
+        logging.getLogger(logger).propagate = False
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        ssl_certfile=str(settings.tls.certificate),
+        ssl_keyfile=str(settings.tls.key),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=30,
+        timeout_keep_alive=KEEP_ALIVE_S,
+    )
+    _Server(config, settings.limits.body_s).run()
+
+
+def clock(settings: Settings) -> Callable[[], datetime]:
+    """The time of day; in tests off by what a file says."""
+
+    def now() -> datetime:
+        wrong = 0.0 if settings.clock_file is None else float(settings.clock_file.read_text())
+        return datetime.now(UTC) + timedelta(seconds=wrong)
+
+    return now
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, but a client that does not finish the head of a request gets no more time than one with a body."""
+
+    def __init__(self, config: uvicorn.Config, head_s: float) -> None:
+        super().__init__(config)
+        self._head_s = head_s
+        self._waiting: dict[object, tuple[object, float]] = {}  # connection -> its last request, and since when
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            self._cut_slow_heads(time.monotonic())
+        return await super().on_tick(counter)
+
+    def _cut_slow_heads(self, now: float) -> None:
+        waiting = {}
+        for connection in _idle(self.server_state.connections):
+            last = getattr(connection, "cycle", None)
+            before, since = self._waiting.get(connection, (last, now))
+            waiting[connection] = (last, since if before is last else now)
+            # Between requests a connection may rest; uvicorn ends that, unless bytes of a head drip in.
+            if now - waiting[connection][1] > self._head_s + (KEEP_ALIVE_S if last else 0):
+                connection.transport.abort()
+        self._waiting = waiting
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Idle connections are cut at once: a client that sleeps would not answer TLS's farewell for 30 seconds."""
+        for connection in _idle(self.server_state.connections):
+            connection.transport.abort()
+        await super().shutdown(sockets)
+
+
+def _idle(connections: Iterable[Any]) -> list[Any]:
+    """Those that are not working on a request."""
+    cycles = [(connection, getattr(connection, "cycle", None)) for connection in connections]
+    return [c for c, cycle in cycles if getattr(c, "transport", None) and (cycle is None or cycle.response_complete)]

@@ -1,0 +1,91 @@
+"""Servers that start in a fraction of a second: a process that has imported everything forks them.
+
+A sequence kills servers several times; most of a start is Python reading modules. What is forked is a server like any
+other, with its own process, files and threads.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from bench.live import ROOT
+from servers import cli
+
+
+class Forked:
+    """A forked server, with as much of Popen as `bench.live.Pair` needs."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        """None while it runs. The nursery has its exit code, which nobody needs."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return 0
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        until = time.monotonic() + (timeout or 60)
+        while self.poll() is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("server", timeout or 60)
+            time.sleep(0.005)
+        return 0
+
+    def kill(self) -> None:
+        self.send(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send(signal.SIGTERM)
+
+    def send(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+
+class Nursery:
+    """Where servers come from."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tests.chaos.nursery"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def start(self, config: Path, log: Path) -> Forked:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([str(config), str(log)]), file=self._process.stdin, flush=True)
+        return Forked(int(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def main() -> None:
+    """One server for each line on standard input."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+    for line in sys.stdin:
+        config, log = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            _become_server(config, log)
+        print(pid, flush=True)
+
+
+def _become_server(config: str, log: str) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os._exit(cli.main(["run", "--config", config]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""Many sequences, mutations and copies."""
+
+import multiprocessing
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.chaos.durability import try_copies
+from tests.chaos.fuzz import envelope_target, fuzz, other_targets
+from tests.chaos.sequence import STEPS, Outcome, Sequence
+from tests.chaos.world import World
+
+PART = 100_000
+
+
+def simulate(numbers: Iterable[int], seed: int, steps: int = STEPS) -> tuple[list[Outcome], list[str]]:
+    """Play sequences one after the other; two servers for all of them, two new ones after a failure."""
+    done: list[Outcome] = []
+    failed: list[str] = []
+    todo = list(numbers)
+    while todo:
+        with tempfile.TemporaryDirectory() as folder, World(Path(folder)) as world:
+            while todo:
+                number = todo.pop(0)
+                try:
+                    done.append(Sequence(world, f"{seed}/{number}", Path(tempfile.mkdtemp(dir=folder))).run(steps))
+                except Exception as error:
+                    failed.append(f"--seed {seed} --first {number} --sequences 1: {type(error).__name__}: {error}")
+                    traceback.print_exc()
+                    print(f"FAILED {failed[-1]}", flush=True)
+                    break
+                print(f"{seed}/{number}: {done[-1]}", flush=True)
+    return done, failed
+
+
+def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> dict[str, Any]:
+    started = time.monotonic()
+    numbers = range(first, first + count)
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(partial(simulate, seed=seed, steps=steps), [numbers[j::jobs] for j in range(jobs)]))
+    done = [outcome for part, _ in parts for outcome in part]
+    return {
+        "sequences": count,
+        "failed": [line for _, lines in parts for line in lines],
+        "kills": sum(o.kills for o in done),
+        "uploads": sum(o.uploads for o in done),
+        "sealed": sum(o.sealed for o in done),
+        "answers": sum(o.answers for o in done),
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+def fuzz_all(envelopes: int, seed: int, jobs: int) -> dict[str, object]:
+    """Mutated envelopes, and a hundredth as many messages for each of the other decoders."""
+    started = time.monotonic()
+    parts = -(-envelopes // PART)
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        accepted = sum(pool.map(_fuzz_envelopes, range(seed, seed + parts)))
+    with tempfile.TemporaryDirectory() as folder:
+        others = {target.name: fuzz(target, envelopes // 100, seed) for target in other_targets(Path(folder))}
+    return {
+        "envelopes": parts * PART,
+        "accepted": accepted,
+        "others": envelopes // 100,
+        "others_accepted": others,
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+def _fuzz_envelopes(seed: int) -> int:
+    return fuzz(envelope_target(), PART, seed)
+
+
+def copy_all(copies: int, seed: int) -> dict[str, int]:
+    with tempfile.TemporaryDirectory() as folder:
+        return dict(try_copies(Path(folder), copies, seed))
