@@ -5,6 +5,7 @@ COPY . /src
 WORKDIR /src
 RUN python -m venv /opt/fss
 RUN /opt/fss/bin/pip install --constraint constraints.txt .
+RUN /opt/fss/bin/python -c "import fss; print(fss.backend())"
 
 FROM python:3.12-slim
 COPY --from=build /opt/fss /opt/fss

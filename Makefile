@@ -72,6 +72,7 @@ bench: .venv/ready-bench
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version). Try: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
+	@rm -f fss/_native.*.so # a kernel that no longer compiles must not hide behind an old one
 	@echo "installing the pinned packages into .venv ..."
 	$(INSTALL) --editable '.[dev]'
 	@touch $@

@@ -175,7 +175,9 @@ static void finish(const struct group *g, const struct node *at, uint64_t from, 
     leaf_each(g, at, wanted);
     for (uint64_t a = from; a < to; a++) {
         char *row = job->each.start + (ptrdiff_t)a * job->each.stride;
-        memcpy(row + 8 * g->first, g->each + leaf_of(job, a) * group_size(job), 8 * g->count);
+        int leaf = leaf_of(job, a);
+        if (!wanted[leaf / 2]) leaf ^= 2; /* the point was changed meanwhile: show only what was computed */
+        memcpy(row + 8 * g->first, g->each + leaf * group_size(job), 8 * g->count);
     }
 }
 

@@ -82,8 +82,9 @@ static PyObject *py_gen(PyObject *self, PyObject *args)
     while (got < 5 && !get_array(given[got], array + got, dimensions[got], got < 3 ? 0 : PyBUF_WRITABLE, names[got]))
         got++;
     if (got == 5 && !get_shape(&job.shape, &schedule, has_values, bits, &keys) && !check_gen(&job, array)) {
+        const struct set *use = chosen; /* read while the GIL is held */
         job.schedule = &schedule;
-        Py_BEGIN_ALLOW_THREADS failed = chosen->gen(&job);
+        Py_BEGIN_ALLOW_THREADS failed = use->gen(&job);
         Py_END_ALLOW_THREADS
     }
     while (got) PyBuffer_Release(array + --got);
@@ -127,7 +128,8 @@ static int run_eval(struct eval_job *job, PyObject *points, PyObject *out, int s
     int failed = 0;
     if (get_points(job, points, &point_array)) return 0;
     if (!get_out(job, out, &out_array, summed)) {
-        Py_BEGIN_ALLOW_THREADS failed = chosen->eval(job);
+        const struct set *use = chosen;
+        Py_BEGIN_ALLOW_THREADS failed = use->eval(job);
         Py_END_ALLOW_THREADS
         PyBuffer_Release(&out_array);
     }

@@ -1,5 +1,6 @@
 """The C kernel equals numpy bit for bit, on every instruction set of this processor, and no input makes it crash."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
@@ -8,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fss import KeyBatch, dcf, field
+from fss import BackendError, KeyBatch, dcf, dpf, field
 from fss.backends import using
 from fss.field import Words
 from fss.prg import tree_prg
 from tests.fss.helpers import BINDER, NAMES, SCHEMES, Pair, make
 
 native = pytest.importorskip("fss._native", reason="the native kernel was not built")
+native_backend = pytest.importorskip("fss.native_backend")
 SETS: tuple[str, ...] = native.sets()
 AES_KEYS = tree_prg(BINDER).keys
 
@@ -196,3 +198,35 @@ def test_only_instruction_sets_of_this_processor_can_be_chosen() -> None:
     assert SETS[-1] == "aesni"
     with pytest.raises(ValueError, match="no instruction set mmx"):
         native.choose("mmx")
+
+
+def test_the_known_answer_is_numpy_s_and_every_set_gives_it() -> None:
+    alphas, rand, beta = native_backend.self_test_input()
+    seen = hashlib.sha256()
+    with using("numpy"):
+        for scheme in (dcf, dpf):
+            first, second = scheme.gen(alphas, bits=5, binder=b"self-test", rand=rand, beta=beta)
+            for array in (first.words, second.words, scheme.sum_over_domain(first)):
+                seen.update(array.tobytes())
+    assert seen.hexdigest() == native_backend.KNOWN_ANSWER
+    try:
+        for name in native.sets():
+            native.choose(name)
+            assert native_backend.self_test() == native_backend.KNOWN_ANSWER, name
+    finally:
+        native_backend.choose_instructions()
+
+
+def test_a_kernel_that_fails_its_self_test_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_backend, "KNOWN_ANSWER", "something else")
+    with pytest.raises(BackendError, match="fails its self-test"):
+        native_backend.NativeBackend()
+
+
+def test_points_that_change_meanwhile_show_no_memory() -> None:
+    """Points that lie in the output are overwritten by the first row; the second must still be shares."""
+    keys = dpf.gen([0, 1, 2, 3] * 8, bits=2, binder=bytes(32), rand=bytes(1024))[0]
+    out = np.zeros((2, 32), np.uint64)
+    out[0, :2] = [0, 1]
+    native.each(False, 2, tree_prg(bytes(32)).keys, keys.words, out[0, :2], out)
+    assert (out < field.P).all()
