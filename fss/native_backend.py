@@ -14,8 +14,7 @@ from fss.plan import Points
 from fss.prg import tree_prg
 
 # Keys handed over in one call, a multiple of what the kernel walks together: enough to pay for the call, few enough to
-# share them out evenly between threads and, on domains of up to 2^22 points, to be interrupted after a second: that only
-# happens between calls.
+# share them out evenly between threads and, up to 2^22 points, to be interrupted after a second, between calls.
 FEWEST, MOST = 64, 8192
 ANSWERS = 1 << 22
 
@@ -38,7 +37,7 @@ class NativeEvaluation:
 
 
 def self_test_input() -> tuple[Words, bytes, Words]:
-    """Positions, randomness and payloads of 70 keys over 5 bits: whole groups of what is walked together, and a rest."""
+    """Positions, randomness and payloads of 70 keys over 5 bits: whole groups of what is walked at once, and a rest."""
     n = np.arange(70, dtype=np.uint64)
     rand = hashlib.shake_128(b"self-test").digest(32 * n.size)
     return n * np.uint64(7) % np.uint64(32), rand, n + np.uint64(1)
