@@ -41,7 +41,11 @@ def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> Non
     assert created.returncode == 0, created.stderr
     lines = {line.split()[0]: line.split()[-1] for line in created.stdout.splitlines() if line.strip()}
     campaign_id, token = lines["id"], lines["upload"]
-    assert f"fss-server campaign seal {campaign_id}" in created.stdout
+    assert "fss-server campaign seal $FSS_ID" in created.stdout
+    variables = (tmp_path / "c.env").read_text()
+    assert f"export FSS_ID={campaign_id}\n" in variables
+    assert f"export FSS_TOKEN={token}\n" in variables
+    assert (tmp_path / "c.env").stat().st_mode & 0o777 == 0o600
 
     shown = run(*operator, "show", campaign_id)
     campaign = Campaign.from_toml(shown.stdout)
