@@ -25,7 +25,7 @@ import base64
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -63,6 +63,14 @@ def from_base64url(text: object, length: int, what: str) -> bytes:
         if len(data) == length and to_base64url(data) == text:
             return data
     raise ValueError(f"{what} must be {length} bytes in unpadded base64url")
+
+
+def new_id(rand: Callable[[int], bytes]) -> bytes:
+    """A random id whose text does not begin with a dash, which command lines would take for an option."""
+    while True:
+        found = rand(ID_BYTES)
+        if not to_base64url(found).startswith("-"):
+            return found
 
 
 def _time(value: object) -> object:

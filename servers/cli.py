@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from campaign.errors import InvalidInput, Problem, TryAgain
-from campaign.spec import ID_BYTES, Campaign, to_base64url
+from campaign.spec import Campaign, new_id, to_base64url
 from fss import BackendError, backend
 from servers import log, operator, setup
 from servers.app import build_app
@@ -152,8 +152,8 @@ def _create(args: argparse.Namespace) -> int:
     has_id = any(line.split("=")[0].strip() == "id" for line in text.splitlines())
     # Id and tokens are on disk before the first server hears of them, so that a repetition completes what failed.
     known = json.loads(kept.read_text()) if kept.exists() else {}
-    new_id = bytes.fromhex(known["id"]) if known else secrets.token_bytes(ID_BYTES)
-    campaign = Campaign.from_toml(text, id=None if has_id else new_id)
+    given = bytes.fromhex(known["id"]) if known else new_id(secrets.token_bytes)
+    campaign = Campaign.from_toml(text, id=None if has_id else given)
     made = operator.Created.new(campaign, args.invitations)
     if known:
         made = operator.Created(campaign, known["upload_token"], known["invitations"])

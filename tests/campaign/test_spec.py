@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
-from campaign.spec import Campaign, check_digest, from_base64url, to_base64url
+from campaign.spec import Campaign, check_digest, from_base64url, new_id, to_base64url
 from fss import Scheme
 from tests.campaign.helpers import LINEAR, campaign
 
@@ -186,3 +186,9 @@ def test_base64url_is_strict(data: bytes) -> None:
 def test_what_a_party_consents_to_is_the_total() -> None:
     assert campaign(epsilon=1.0, reserve=0.25).total_epsilon == 1.25
     assert json.loads(campaign().to_json())["reserve"] == 0.0
+
+
+def test_new_ids_do_not_look_like_options() -> None:
+    dashed = iter([b"\xf8" + bytes(31), b"\xfb" + bytes(31), bytes(range(32))])
+    assert to_base64url(b"\xf8" + bytes(31)).startswith("-")
+    assert new_id(lambda count: next(dashed)[:count]) == bytes(range(32))
