@@ -33,7 +33,6 @@ def test_a_damaged_database_is_named_at_the_start(tmp_path: Path, damage: "objec
 def test_a_server_with_a_damaged_database_ends_with_one_line(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     data = pair.folder / "server0" / "data"
-    data.mkdir()
     (data / "server.db").write_bytes(b"not a database" * 1000)
     pair.start(0, wait=False)
     assert pair.exited(0) == 65
