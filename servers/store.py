@@ -150,6 +150,9 @@ class Store:
             self._check_file()
             _meta.create_all(self._engine)
             self._check_campaigns()
+            with self._engine.connect() as db:
+                # Most campaigns have none, and their uploads need not be looked up.
+                self._has_withdrawn = set(db.execute(sa.select(WITHDRAWN.c.campaign).distinct()).scalars())
         except DBAPIError as error:
             raise self._damaged(str(error.orig)) from None
         except Problem as problem:
@@ -276,7 +279,7 @@ class Store:
                 fresh.append((upload_id, key))
             elif known[upload_id] != key:
                 failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
-        if fresh and (gone := _withdrawn(db, request.campaign, [i for i, _ in fresh])):
+        if request.campaign in self._has_withdrawn and (gone := _withdrawn(db, request.campaign, ids)):
             failures += [(i, UploadWithdrawn("an upload with this id was withdrawn")) for i, _ in fresh if i in gone]
             fresh = [row for row in fresh if row[0] not in gone]
         if not fresh:
@@ -318,6 +321,7 @@ class Store:
             entry = _entry(db, campaign_id)
             if entry.state != OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
+            self._has_withdrawn.add(campaign_id)
             _remember_withdrawn(db, entry.campaign, ids)
             for start in range(0, len(ids), _BATCH):
                 some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
