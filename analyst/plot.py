@@ -40,7 +40,6 @@ STYLE: Any = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "text.parse_math": False,  # a dollar sign in a title is a dollar sign
     "svg.hashsalt": "fss-ecdf",
     "svg.fonttype": "path",
 }
@@ -85,7 +84,7 @@ def ecdf(*curves: Curve, quantiles: Quantiles | None = None, confidence: float =
             axes.fill_between(
                 x[keep], lower[keep], upper[keep], color=colour, alpha=BAND_ALPHA, linewidth=0, step="post"
             )
-            name = f"stratum {curve.stratum}" if len(curves) > 1 else "F"
+            name = f"stratum {literal(curve.stratum)}" if len(curves) > 1 else "F"
             label = f"{name}, with its {confidence:.0%} band"
             axes.step(x[keep], curve.fractions[keep], color=colour, linestyle=dashes, where="post", label=label)
         if quantiles is not None:
@@ -94,7 +93,7 @@ def ecdf(*curves: Curve, quantiles: Quantiles | None = None, confidence: float =
         axes.set_xlabel("value")
         axes.set_ylim(-0.02, 1.02)
         axes.legend(loc="lower right")
-        axes.set_title(curves[0].campaign.title)
+        axes.set_title(literal(curves[0].campaign.title))
 
     return figure(draw, _about(curves[0].n, curves[0].epsilon, curves[0].smoothing))
 
@@ -111,7 +110,7 @@ def histogram(made: Histogram, title: str = "") -> Figure:
         axes.set_xlabel("up to (above the bin before it)")
         axes.set_ylabel("values (bars: one standard error)")
         axes.grid(axis="x", visible=False)
-        axes.set_title(title or f"Histogram of {made.description['stratum']}")
+        axes.set_title(literal(title or f"Histogram of {made.description['stratum']}"))
 
     about = made.description
     return figure(draw, _about(about["n"], about["epsilon"], about["smoothing"]))
@@ -127,8 +126,8 @@ def roc(made: Roc, confidence: float = 0.95) -> Figure:
         low, top = made.auc_interval(confidence)
         axes.plot(x, y, color=INKS[0][0], label=f"AUC {made.auc:.3f} ({confidence:.0%}: {low:.3f} to {top:.3f})")
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="no better than chance")
-        axes.set_xlabel(f"false positive rate ({made.negative.stratum})")
-        axes.set_ylabel(f"true positive rate ({made.positive.stratum})")
+        axes.set_xlabel(f"false positive rate ({literal(made.negative.stratum)})")
+        axes.set_ylabel(f"true positive rate ({literal(made.positive.stratum)})")
         axes.legend(loc="lower right")
         axes.set_title("ROC curve")
 
@@ -148,7 +147,7 @@ def precision_recall(made: Roc) -> Figure:
         )
         share = made.positive.total / (made.positive.total + made.negative.total)
         axes.axhline(share, color="#888888", linestyle=":", label=f"share of positives {share:.3f}")
-        axes.set_xlabel(f"recall ({made.positive.stratum})")
+        axes.set_xlabel(f"recall ({literal(made.positive.stratum)})")
         axes.set_ylabel("precision")
         axes.legend(loc="upper right")
         axes.set_title("Precision and recall")
@@ -170,6 +169,11 @@ def calibration(made: Calibration) -> Figure:
         axes.set_title("Calibration")
 
     return figure(draw, _about(made.groups.n, made.groups.epsilon, None), square=True)
+
+
+def literal(text: str) -> str:
+    """People's own words: a dollar sign in them begins no formula."""
+    return text.replace("$", r"\$")
 
 
 def _about(n: int, epsilon: float, smoothing: str | None) -> str:
