@@ -60,7 +60,8 @@ def write_docs(folder: Path, runs: int, seed: int) -> None:
         if (folder / f"{figure.name}.csv").exists():
             claims += figure.claims(read_csv(folder / f"{figure.name}.csv"))
             with Image.open(folder / f"{figure.name}.png") as picture:
-                few = picture.convert("RGB").quantize(64)  # a quarter of the bytes, and looks the same
+                picture.thumbnail((800, 600))
+                few = picture.convert("RGB").quantize(32)  # a fraction of the bytes, and looks the same
                 few.save(docs.DOCS / "images" / f"{figure.name}.png", optimize=True)
             parts.append(f"![{figure.title}](images/{figure.name}.png)")
     table = [f"| {c.figure} | {c.paper} | {'yes' if c.holds else '**no**'} | {c.measured} |" for c in claims]
