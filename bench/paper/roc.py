@@ -50,11 +50,11 @@ def _example(name: str) -> Figure:
         def on(axes: Axes) -> None:
             for method in dict.fromkeys(row["method"] for row in rows):
                 mine = [row for row in rows if row["method"] == method]
+                mine = mine[::8] if method.endswith("raw") else mine
                 style = {"color": "black", "linestyle": "-", "linewidth": 2.2} if method == "true" else STYLES[method]
                 line: Any = {key: value for key, value in style.items() if key != "marker"}
                 x, y = ([row[c] for row in mine] for c in ("false_positive_rate", "true_positive_rate"))
-                # A raw curve crosses itself: its area means nothing, and a part of its points shows it.
-                mine = mine[::8] if method.endswith("raw") else mine
+                # A raw curve crosses itself; its area means nothing.
                 area = "" if method.endswith("raw") else f" (AUC {mine[0]['auc']:.3f})"
                 thin = {"linewidth": 0.5, "alpha": 0.7} if method.endswith("raw") else {"linewidth": 1.4}
                 axes.plot(x, y, label=method + area, **{**thin, **line})
