@@ -15,7 +15,7 @@ from fss.prg import tree_prg
 
 # Keys handed over in one call, a multiple of what the kernel walks together: enough to pay for the call, few enough to
 # share them out evenly between threads and, up to 2^22 points, to be interrupted after a second, between calls.
-FEWEST, MOST = 64, 8192
+FEWEST, MOST = 64, 32768
 ANSWERS = 1 << 22
 
 # What numpy makes of the self-test; tests/fss/test_backends.py computes it again.
