@@ -64,7 +64,7 @@ def from_curves(negative: Curve, positive: Curve, groups: SupportsIndex | Sequen
     if grid.values != "float" or grid.all_thresholds[0] < 0 or grid.all_thresholds[-1] > 1:
         raise InvalidQuery("calibration needs a grid of scores between 0 and 1")
     if isinstance(groups, SupportsIndex):
-        ends = _even_ends(negative, positive, int(groups))
+        ends = even_ends(negative.counts + positive.counts, int(groups))
     else:
         ends = grid.index_at(list(groups))
     if ends.size < 3 or not (np.diff(np.concatenate([[-1], ends])) > 0).all():
@@ -90,13 +90,12 @@ def from_answer(answer: GroupsAnswer) -> Groups:
     return Groups(np.array(answer.upper_ends), table, np.diag(errors**2), answer.n, answer.epsilon)
 
 
-def _even_ends(negative: Curve, positive: Curve, groups: int) -> Index:
-    """Upper ends of groups of about equal size, by the smoothed curves; fewer where many have the same score."""
+def even_ends(counts: Floats, groups: int) -> Index:
+    """Upper ends of groups of about equal size, by a smoothed curve of all; fewer where many have the same score."""
     if not 3 <= groups <= 1000:
         raise InvalidQuery(f"calibration needs 3 to 1000 groups, got {groups}")
-    both = negative.counts + positive.counts
-    ends = [inverse(both, q * both[-1] / groups) for q in range(1, groups)]
-    return np.unique([*ends, both.size - 1])
+    ends = [inverse(counts, q * counts[-1] / groups) for q in range(1, groups)]
+    return np.unique([*ends, counts.size - 1])
 
 
 def _membership(ends: Index, size: int) -> Floats:

@@ -213,7 +213,7 @@ class Curve(Tabular):
         neither larger nor smaller on average.
         """
         cells = np.diff(self.raw, prepend=0.0)
-        tau, count = self.thresholds, total(self.campaign, self.stratum, self.raw[-1])
+        tau, count = self.thresholds, self.raw_total
         mean = float(tau @ cells) / count
         weights = {self.stratum: (tau - mean) / count}
         return Mean(self.about(), mean, uncertainty.error_of_sum(self.campaign, weights))

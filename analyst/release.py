@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,16 @@ class Release:
     n: int
     counts: Mapping[str, Floats]
     _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_whole(cls, campaign: Campaign, n: int, whole: NDArray[Any]) -> "Release":
+        """From counts over all positions, as servers and simulations have them: strata one after the other."""
+        counts = {}
+        for number, stratum in enumerate(campaign.strata):
+            start = number << campaign.grid.bits
+            part = whole[start : start + campaign.grid.size].astype(np.float64)
+            counts[stratum] = part - (whole[start - 1] if start else 0)
+        return cls(campaign, n, counts)
 
     def curve(self, stratum: str | None = None, *, smoothing: Smoothing = "isotonic") -> Curve:
         """A stratum's curve; the first stratum's, if none is named."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
 from campaign.mechanism import SERVERS, mechanism
-from campaign.simulate import noise_curves
+from campaign.simulate import both_servers
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
@@ -119,7 +119,7 @@ def simultaneous_factor(campaign: Campaign, rates: Mapping[str, Floats], confide
 def _both_servers(name: str, depth: int, epsilon: float, instances: int, count: int, seed: int, number: int) -> Floats:
     """Simulated noise of both servers at all positions. Kept, because the bands of one release share it."""
     noise, rng = mechanism(name, depth, epsilon, instances), np.random.default_rng([seed, number])
-    return np.asarray(np.sum([noise_curves(noise, count, depth, rng) for _ in range(SERVERS)], axis=0))
+    return both_servers(noise, count, depth, rng)
 
 
 def _standardised(campaign: Campaign, noise: Floats, stratum: str, rates: Floats, errors: Floats) -> Floats:

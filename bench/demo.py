@@ -177,10 +177,8 @@ def _upload(out: Path, patients: Patients, env: dict[str, str]) -> None:
 def truth(campaign: Campaign, patients: Patients) -> Release:
     """What would be published without noise."""
     positions = campaign.place(patients.score, patients.outcome.tolist()).positions
-    whole = np.cumsum(np.bincount(positions, minlength=1 << campaign.bits)).astype(np.float64)
-    size, start = campaign.grid.size, 1 << campaign.grid.bits
-    counts = {STRATA[0]: whole[:size], STRATA[1]: whole[start : start + size] - whole[start - 1]}
-    return Release(campaign, len(patients), counts)
+    whole = np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
+    return Release.of_whole(campaign, len(patients), whole)
 
 
 def _show(release: Release, patients: Patients) -> None:

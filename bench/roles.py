@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from analyst import smooth
 from bench.measure import best_in_turn
 from bench.output import Result
-from campaign.mechanism import mechanism
+from bench.paper.synthetic import published
 from campaign.spec import Campaign
 from dealer.records import from_csv
 from dealer.share import share_positions
 from dealer.upload import BATCH
-from servers.noise import NoiseTree
 
 DEPTH = 15
 PAPER, OURS = "paper-tree", "slice-tree"
@@ -30,9 +29,8 @@ def results(args: argparse.Namespace) -> list[Result]:
 
 def noisy_curve(name: str, depth: int, seed: int) -> tuple[Floats, float]:
     """A published curve of Poisson(3) values at each of 2^depth positions, epsilon = 1, and n."""
-    truth = np.cumsum(np.random.default_rng(seed).poisson(3, 1 << depth)).astype(np.float64)
-    tree = NoiseTree(seed.to_bytes(32, "little"), server=0, campaign=bytes(32), mechanism=mechanism(name, depth, 1.0))
-    return truth + tree.curve(), float(truth[-1])
+    truth, raw = published(name, depth, 1.0, 3.0, seed)
+    return raw, float(truth[-1])
 
 
 def _smoothing(args: argparse.Namespace) -> list[Result]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from campaign.errors import InvalidCampaign
 from campaign.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, SERVERS, Mechanism, mechanism
-from campaign.simulate import noise_curves
+from campaign.simulate import both_servers
 
 Floats = NDArray[np.float64]
 BAND = 0.95
@@ -61,7 +61,7 @@ def _band(noise: Mechanism, strata: int) -> float:
     """The quantile of the largest deviation of a stratum's whole curve, both servers, averaged over strata."""
     levels = min(noise.depth, max(_LEVELS, (strata - 1).bit_length() + 4))
     rng, count = np.random.default_rng(0), _CURVES >> max(0, levels - _LEVELS)
-    curves = np.sum([noise_curves(noise, count, levels, rng) for _ in range(SERVERS)], axis=0)
+    curves = both_servers(noise, count, levels, rng)
     parts = curves.reshape(len(curves), 1 << (strata - 1).bit_length(), -1)[:, :strata]
     parts[:, 1:] -= parts[:, :-1, -1:].copy()
     return float(np.quantile(np.abs(parts).max(axis=2), BAND, axis=0).mean())

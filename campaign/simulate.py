@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.mechanism import Mechanism, PaperTree, SliceTree
+from campaign.mechanism import SERVERS, Mechanism, PaperTree, SliceTree
 from campaign.tables import Floats
 
 Counts = NDArray[np.int64]
@@ -19,6 +19,11 @@ Counts = NDArray[np.int64]
 _COARSEST = 0.5
 # What is cut off both ends of a table.
 _TAIL = 1e-13
+
+
+def both_servers(noise: Mechanism, count: int, levels: int, rng: np.random.Generator) -> Floats:
+    """What both servers add together."""
+    return np.asarray(np.sum([noise_curves(noise, count, levels, rng) for _ in range(SERVERS)], axis=0))
 
 
 def noise_curves(noise: Mechanism, count: int, levels: int, rng: np.random.Generator) -> Floats:

@@ -61,10 +61,7 @@ async def ecdf(
 @router.get("/v1/campaigns/{cid}/curve", tags=["answers"], response_model=EcdfAnswer, dependencies=[BEARER])
 async def curve(cid: CampaignId, request: Request, stratum: Stratum = None) -> Response:
     """The whole curve, as JSON, CSV (Accept: text/csv) or numpy (Accept: application/x-npy)."""
-    node = node_of(request)
-    entry, asked = await question(cid, request, stratum)
-    await _need_curve(node, entry)
-    counts = await asked.counts(np.arange(entry.campaign.grid.size))
+    asked, counts = await _whole(cid, request, stratum)
     accept = request.headers.get("accept", "")
     return await asyncio.to_thread(_curve, asked, counts, accept)
 
@@ -77,10 +74,7 @@ async def quantiles(
     stratum: Stratum = None,
 ) -> JSONResponse:
     """Quantiles with 95 % intervals."""
-    node = node_of(request)
-    entry, asked = await question(cid, request, stratum)
-    await _need_curve(node, entry)
-    counts = await asked.counts(np.arange(entry.campaign.grid.size))
+    asked, counts = await _whole(cid, request, stratum)
     return as_json(await asyncio.to_thread(answer.quantiles, asked, counts, _levels(q)))
 
 
@@ -154,6 +148,13 @@ def _levels(text: str) -> list[float]:
     if not all(0 <= level <= 1 for level in levels):
         raise InvalidQuery("levels are numbers between 0 and 1")
     return levels
+
+
+async def _whole(cid: str, request: Request, stratum: str | None) -> tuple[answer.Question, answer.Counts]:
+    """A question about a stratum's whole curve, and its counts."""
+    entry, asked = await question(cid, request, stratum)
+    await _need_curve(node_of(request), entry)
+    return asked, await asked.counts(np.arange(entry.campaign.grid.size))
 
 
 async def _need_curve(node: Node, entry: Entry) -> None:

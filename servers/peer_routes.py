@@ -1,5 +1,7 @@
 """Routes for the other server: shares with noise on them, and the steps of sealing."""
 
+from typing import TypeVar
+
 import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -21,27 +23,40 @@ from servers import access, answer, seal
 from servers.access import PEER
 from servers.answer_routes import noised_groups
 from servers.http import MAX_JSON_BYTES, as_json, body, campaign_id, node_of
-from servers.node import Node
+from servers.node import Node, Work
 from servers.routes import status_of
 from servers.store import OPEN, Entry
 
 router = APIRouter()
 
+Q = TypeVar("Q", ShareQuery, PeerGroupsQuery)
+
+
+def _for_peer(request: Request) -> Node:
+    """This server, for nobody but the other one."""
+    node = node_of(request)
+    access.require(request, node.settings.tokens, PEER)
+    return node
+
+
+async def _asked(kind: type[Q], cid: str, request: Request) -> tuple[Node, Entry, Work, Q]:
+    """A question about a sealed campaign that both mean the same by."""
+    node = _for_peer(request)
+    entry, work = node.sealed(campaign_id(cid))
+    query = read(kind, await body(request, MAX_JSON_BYTES))
+    check_digest(entry.campaign.digest, query.digest)
+    return node, entry, work, query
+
 
 @router.get("/v1/peer/campaigns/{cid}", include_in_schema=False)
 async def peer_show(cid: str, request: Request) -> JSONResponse:
-    node = node_of(request)
-    access.require(request, node.settings.tokens, PEER)
+    node = _for_peer(request)
     return JSONResponse(status_of(node, node.store.entry(campaign_id(cid))))
 
 
 @router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)
 async def peer_shares(cid: str, request: Request) -> Response:
-    node = node_of(request)
-    access.require(request, node.settings.tokens, PEER)
-    entry, work = node.sealed(campaign_id(cid))
-    query = read(ShareQuery, await body(request, MAX_JSON_BYTES))
-    check_digest(entry.campaign.digest, query.digest)
+    node, entry, work, query = await _asked(ShareQuery, cid, request)
     positions = None if query.positions == "all" else np.array(query.positions, np.int64)
     if positions is not None and (not positions.size or positions.max() >= 1 << entry.campaign.bits):
         raise InvalidQuery(f"positions must be 0 to {(1 << entry.campaign.bits) - 1}")
@@ -52,18 +67,13 @@ async def peer_shares(cid: str, request: Request) -> Response:
 
 @router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
 async def peer_groups(cid: str, request: Request) -> Response:
-    node = node_of(request)
-    access.require(request, node.settings.tokens, PEER)
-    entry, work = node.sealed(campaign_id(cid))
-    query = read(PeerGroupsQuery, await body(request, MAX_JSON_BYTES))
-    check_digest(entry.campaign.digest, query.digest)
+    node, entry, work, query = await _asked(PeerGroupsQuery, cid, request)
     return _shares(node, entry, await noised_groups(node, entry, work, answer.groups(entry.campaign, query)))
 
 
 @router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)
 async def peer_freeze(cid: str, request: Request) -> Response:
-    node = node_of(request)
-    access.require(request, node.settings.tokens, PEER)
+    node = _for_peer(request)
     campaign = node.store.entry(campaign_id(cid)).campaign
     listed = await node.writer.run(lambda: seal.list_ids(node.store, campaign))
     node.crash("peer-frozen")
@@ -72,8 +82,7 @@ async def peer_freeze(cid: str, request: Request) -> Response:
 
 @router.post("/v1/peer/campaigns/{cid}/thaw", include_in_schema=False)
 async def peer_thaw(cid: str, request: Request) -> JSONResponse:
-    node = node_of(request)
-    access.require(request, node.settings.tokens, PEER)
+    node = _for_peer(request)
     campaign = node.store.entry(campaign_id(cid)).campaign
     given = seal.Listed.decode(await body(request, MAX_JSON_BYTES))
     check_digest(campaign.digest, given.digest)
@@ -83,8 +92,7 @@ async def peer_thaw(cid: str, request: Request) -> JSONResponse:
 
 @router.post("/v1/peer/campaigns/{cid}/agree", include_in_schema=False)
 async def peer_agree(cid: str, request: Request) -> Response:
-    node = node_of(request)
-    access.require(request, node.settings.tokens, PEER)
+    node = _for_peer(request)
     campaign = node.store.entry(campaign_id(cid)).campaign
     given = seal.Listed.decode(await body(request, 64 + 16 * campaign.max_uploads))
     check_digest(campaign.digest, given.digest)

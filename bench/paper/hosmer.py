@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 
 from analyst import calibration, smooth
 from analyst.calibration import Floats
-from analyst.quantile import inverse
 from bench.paper import release
 from bench.paper.data import SOURCES, STRATA, Scored, campaign, load
 from bench.paper.figure import Claim, Figure, Options, Row, means, save, spread
@@ -25,12 +24,7 @@ STYLE: dict[str, Any] = {
 }
 
 
-def ends_from(counts: Floats) -> list[int]:
-    """Upper ends of ten groups of about equal size, by a curve of all scores."""
-    return sorted({*(inverse(counts, q * counts[-1] / GROUPS) for q in range(1, GROUPS)), counts.size - 1})
-
-
-def algorithm_2(data: Scored, epsilon: float, seed: int) -> tuple[Floats, list[int]]:
+def algorithm_2(data: Scored, epsilon: float, seed: int) -> Floats:
     """The budget is split as in the paper: L + 1 parts for the curve, 8 for observed and expected counts."""
     spec = campaign("paper-tree", epsilon)
     size, bits = spec.grid.size, spec.grid.bits
@@ -38,19 +32,19 @@ def algorithm_2(data: Scored, epsilon: float, seed: int) -> tuple[Floats, list[i
     exact = release.exact(data)
     pooled = exact.counts[STRATA[0]] + exact.counts[STRATA[1]]
     curve = pooled + release.tree("paper-tree", part * (bits + 1), ("all",), seed, 0)[:size]
-    ends = ends_from(smooth.isotonic(curve, data.labels.size))
-    upper = spec.grid.thresholds(np.array(ends)).tolist()
+    ends = calibration.even_ends(smooth.isotonic(curve, data.labels.size), GROUPS)
+    upper = spec.grid.thresholds(ends).tolist()
     asked = answer.groups(spec, GroupsQuery(upper_ends=upper, epsilon=8 * part))
     prf = Prf(seed.to_bytes(32, "little"), 0, bytes(32), b"groups")
     counts = field.decode(answer.group_shares(asked, field.encode(data.counts), prf)).reshape(4, -1)
-    return np.vstack([counts[:2], counts[2:] / answer.SCORE_UNIT]), ends
+    return np.vstack([counts[:2], counts[2:] / answer.SCORE_UNIT])
 
 
 def job(name: str, folder: Path | None, epsilon: float, seed: int) -> list[Row]:
     data = load(name, folder)
     exact = release.exact(data)
     truth = _statistic(calibration.from_curves(exact.curve(STRATA[0]), exact.curve(STRATA[1]), GROUPS).table)
-    table, _ = algorithm_2(data, epsilon, seed)
+    table = algorithm_2(data, epsilon, seed)
     made = release.ours(data, epsilon, seed)
     groups = calibration.from_curves(made.curve(STRATA[0]), made.curve(STRATA[1]), GROUPS)
     found = {"Algorithm 2, corrected": _statistic(table), "from the curves (slice-tree)": _statistic(groups.table)}

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from analyst import smooth
-from analyst.curve import Curve, Floats, Smoothing
+from analyst.curve import Curve, Floats, Smoothing, smoothed
 from analyst.release import Release
 from analyst.roc import Roc
 from bench.paper.data import STRATA, Scored, campaign
@@ -21,37 +20,20 @@ def tree(mechanism: str, epsilon: float, strata: tuple[str, ...], seed: int, num
 
 def ours(data: Scored, epsilon: float, seed: int) -> Release:
     """One slice-tree over the concatenated strata, at the full epsilon."""
-    spec = campaign("slice-tree", epsilon)
-    whole = data.counts + tree("slice-tree", epsilon, STRATA, seed, 0)
-    size, start = spec.grid.size, 1 << spec.grid.bits
-    return Release(
-        spec,
-        data.labels.size,
-        {STRATA[0]: whole[:size], STRATA[1]: whole[start : start + size] - whole[start - 1]},
-    )
+    noise = tree("slice-tree", epsilon, STRATA, seed, 0)
+    return Release.of_whole(campaign("slice-tree", epsilon), data.labels.size, data.counts + noise)
 
 
 def exact(data: Scored) -> Release:
     """Without noise."""
-    size, start = data.campaign.grid.size, 1 << data.campaign.grid.bits
-    whole = data.counts.astype(np.float64)
-    counts = {STRATA[0]: whole[:size], STRATA[1]: whole[start : start + size] - whole[start - 1]}
-    return Release(data.campaign, data.labels.size, counts)
+    return Release.of_whole(data.campaign, data.labels.size, data.counts)
 
 
 def papers_roc(data: Scored, epsilon: float, seed: int, how: str) -> Roc:
     """The paper's way: a tree for each class at epsilon / 2, each smoothed by itself."""
-    truth, n = exact(data), float(data.labels.size)
+    truth, n = exact(data), data.labels.size
     spec, curves = campaign("paper-tree", epsilon), []
     for number, stratum in enumerate(STRATA):
         raw = truth.counts[stratum] + tree("paper-tree", epsilon / 2, ("all",), seed, number)[: spec.grid.size]
-        curves.append(Curve(spec, stratum, int(n), raw, _smoothed(raw, n, how, spec.grid.bits), SHORT[how]))
+        curves.append(Curve(spec, stratum, n, raw, smoothed(spec, raw, n, SHORT[how]), SHORT[how]))
     return Roc(*curves)
-
-
-def _smoothed(raw: Floats, n: float, how: str, depth: int) -> Floats:
-    if how == "raw":
-        return raw
-    if how == "isotonic":
-        return smooth.isotonic(raw, n)
-    return smooth.tree(raw, n, norm=int(how[0]), mechanism="paper-tree", depth=depth)

@@ -31,11 +31,7 @@ def publish(
         for server in (0, 1):
             seed = noise_seed.to_bytes(32, "little")
             whole = whole + NoiseTree(seed, server=server, campaign=bytes(32), mechanism=spec.noise).curve()
-    counts = {}
-    for number, name in enumerate(spec.strata):
-        start = number << spec.grid.bits
-        counts[name] = whole[start : start + spec.grid.size] - (whole[start - 1] if start else 0)
-    return Release(spec, len(values), counts)
+    return Release.of_whole(spec, len(values), whole)
 
 
 def two_strata(
