@@ -12,12 +12,9 @@ from analyst.calibration import Calibration
 from analyst.client import Client
 from analyst.curve import QUARTILES, Smoothing
 from analyst.table import Columns, Tabular, short
-from campaign import planning
-from campaign.errors import InvalidInput, InvalidQuery, Problem, TryAgain
+from campaign import planning, program
+from campaign.errors import InvalidInput, InvalidQuery, Problem
 from campaign.spec import Campaign
-
-# Exit codes that scripts can use (sysexits.h).
-OK, USAGE, BAD_DATA, TRY_LATER, REFUSED = 0, 64, 65, 75, 77
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,15 +22,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         run: Callable[[argparse.Namespace], None] = args.run
         run(args)
-        return OK
-    except Problem as problem:
-        print(f"fss-analyst: {problem.detail} [{problem.code}]", file=sys.stderr)
-        if isinstance(problem, TryAgain):
-            return TRY_LATER
-        return BAD_DATA if isinstance(problem, InvalidInput) else REFUSED
-    except OSError as error:
-        print(f"fss-analyst: {error.filename}: {error.strerror}", file=sys.stderr)
-        return USAGE
+        return program.OK
+    except (Problem, OSError) as trouble:
+        return program.tell("fss-analyst", trouble)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -80,13 +71,7 @@ def _asking(
         default=known[0] if known else None,
         help="its address at either server; default: the first one in the environment variable FSS_CAMPAIGN",
     )
-    parser.add_argument("--token-file", type=Path, help="default: the environment variable FSS_TOKEN")
-    parser.add_argument(
-        "--ca",
-        type=Path,
-        default=os.environ.get("FSS_CA"),
-        help="the server's certificate authority, if the system does not know it; default: FSS_CA",
-    )
+    program.add_access(parser)
     if tabular:
         parser.add_argument("--smoothing", choices=get_args(Smoothing), default="isotonic")
         parser.add_argument("--confidence", type=float, default=0.95, help="of intervals and bands")
@@ -135,7 +120,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _client(args: argparse.Namespace) -> Client:
-    token = args.token_file.read_text().strip() if args.token_file else os.environ.get("FSS_TOKEN", "")
+    token = program.token(args)
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
     if not token:

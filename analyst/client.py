@@ -16,7 +16,6 @@ from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
@@ -25,12 +24,12 @@ from analyst import calibration
 from analyst.calibration import Calibration
 from analyst.curve import Points, Smoothing, points
 from analyst.release import Floats, Release
+from campaign import remote
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch, PeerUnavailable, TryAgain, parse_problem
 from campaign.spec import Campaign, check_digest
 from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
 
 ATTEMPTS = 5
-LONGEST_WAIT_S = 20.0
 NUMPY = {"Accept": "application/x-npy"}
 JSON = {"Content-Type": "application/json"}
 
@@ -45,9 +44,8 @@ class _Asking:
         self, url: str, token: str, ca: str | Path | None = None, *, timeout_s: float = 60.0, patience_s: float = 300.0
     ) -> None:
         """`patience_s`: how long to wait for a server that is still preparing the curve, or is busy."""
-        parts = urlsplit(url)
-        if parts.scheme != "https" or not parts.netloc or "/v1/campaigns/" not in parts.path:
-            raise InvalidInput(f"{url!r} is not an address like https://server.example/v1/campaigns/ID")
+        if not remote.is_address(url):
+            raise InvalidInput(remote.NOT_AN_ADDRESS.format(url))
         if not token.isascii() or not token.isprintable():
             raise InvalidInput("a token is one line of ASCII characters")
         if ca is not None and not Path(ca).is_file():
@@ -104,7 +102,7 @@ class _Asking:
     def _wait(self, failed: httpx.Response | httpx.HTTPError, attempt: int, deadline: float) -> float:
         """Seconds until the next attempt; or the problem, as an exception."""
         if isinstance(failed, httpx.HTTPError):
-            if "CERTIFICATE_VERIFY_FAILED" in str(failed):
+            if remote.is_certificate_error(failed):
                 raise InvalidInput(f"{self.url} shows a certificate that is not trusted here (see ca)") from None
             if attempt >= ATTEMPTS:
                 raise PeerUnavailable(f"{self.url} cannot be reached ({type(failed).__name__})") from None
@@ -112,8 +110,7 @@ class _Asking:
         problem = parse_problem(failed.content)
         if problem is None:
             raise PeerMismatch(f"{self.url} answered {failed.status_code}, which is no answer of this protocol")
-        asked = failed.headers.get("retry-after", "")
-        wait = min(LONGEST_WAIT_S, max(0.5, float(asked) if asked.isdecimal() else 1.0))
+        wait = max(0.5, remote.retry_after_s(failed.headers, 1.0))
         if not isinstance(problem, TryAgain) or time.monotonic() + wait > deadline:
             raise problem
         return wait
@@ -126,6 +123,12 @@ def _texts(at: Sequence[object]) -> list[str]:
 
 def _last(campaign: Campaign) -> str:
     return str(campaign.grid.labels(np.array([campaign.grid.size - 1]))[0])
+
+
+def _points_question(campaign: Campaign, at: Sequence[object], stratum: str | None) -> tuple[str, dict[str, str]]:
+    """The stratum that is meant, and what to ask: the points, and the last threshold for the stratum's total."""
+    name = campaign.strata[0] if stratum is None else stratum
+    return name, {"at": ",".join([*_texts(at), _last(campaign)]), "stratum": name}
 
 
 def _groups_query(upper_ends: Sequence[float], epsilon: float) -> bytes:
@@ -190,8 +193,7 @@ class Client(_Asking):
     def ecdf(self, at: Sequence[object], stratum: str | None = None, *, smoothing: Smoothing = "isotonic") -> Points:
         """F at some values, asked of the server: works on any grid, also one too large for whole curves."""
         campaign = self.campaign()
-        name = campaign.strata[0] if stratum is None else stratum
-        params = {"at": ",".join([*_texts(at), _last(campaign)]), "stratum": name}
+        name, params = _points_question(campaign, at, stratum)
         return self._read_points(self._ask("GET", "/ecdf", params=params), campaign, name, at, smoothing)
 
     def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
@@ -268,8 +270,7 @@ class AsyncClient(_Asking):
     ) -> Points:
         """F at some values, asked of the server: works on any grid, also one too large for whole curves."""
         campaign = await self.campaign()
-        name = campaign.strata[0] if stratum is None else stratum
-        params = {"at": ",".join([*_texts(at), _last(campaign)]), "stratum": name}
+        name, params = _points_question(campaign, at, stratum)
         return self._read_points(await self._ask("GET", "/ecdf", params=params), campaign, name, at, smoothing)
 
     async def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:

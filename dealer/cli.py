@@ -9,36 +9,30 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from campaign.errors import InvalidInput, InvalidValue, Problem, TryAgain
+from campaign import program
+from campaign.errors import InvalidValue, Problem
 from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import upload_bytes
 from dealer import records
 from dealer.upload import BATCH, Sites, upload
 from fss import BackendError
 
-# Exit codes that scripts can use (sysexits.h).
-OK, USAGE, BAD_DATA, TRY_LATER, REFUSED = 0, 64, 65, 75, 77
-
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
         return _upload(args)
-    except Problem as problem:
-        print(f"fss-dealer: {problem.detail} [{problem.code}]", file=sys.stderr)
-        if isinstance(problem, TryAgain):
+    except (Problem, OSError) as trouble:
+        code = program.tell("fss-dealer", trouble)
+        if code == program.TRY_LATER:
             print("fss-dealer: try again later; with the same --receipt nothing is sent twice", file=sys.stderr)
-            return TRY_LATER
-        return BAD_DATA if isinstance(problem, InvalidInput) else REFUSED
+        return code
     except BackendError as error:
         print(f"fss-dealer: {error}", file=sys.stderr)
-        return USAGE
-    except OSError as error:
-        print(f"fss-dealer: {error.filename}: {error.strerror}", file=sys.stderr)
-        return USAGE
+        return program.USAGE
     except KeyboardInterrupt:
         print("\nfss-dealer: interrupted; run it again with the same --receipt to go on", file=sys.stderr)
-        return TRY_LATER
+        return program.TRY_LATER
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,13 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--column", help="the column of the values; without it, one value a line and no header")
     send.add_argument("--stratum", help="the category of the one value")
     send.add_argument("--stratum-column", help="the column of the categories")
-    send.add_argument("--token-file", type=Path, help="default: the environment variable FSS_TOKEN")
-    send.add_argument(
-        "--ca",
-        type=Path,
-        default=os.environ.get("FSS_CA"),
-        help="the servers' certificate authority, if the system does not know it; default: FSS_CA",
-    )
+    program.add_access(send)
     send.add_argument("--receipt", type=Path, help="default: fss-receipt-CAMPAIGN.json for a file, none for one value")
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")
@@ -72,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _upload(args: argparse.Namespace) -> int:
-    token = args.token_file.read_text().strip() if args.token_file else os.environ.get("FSS_TOKEN", "")
+    token = program.token(args)
     if not token and not args.dry_run:
         raise InvalidValue("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
     sites = Sites(args.campaign, token or "none", args.ca)
@@ -81,10 +69,10 @@ def _upload(args: argparse.Namespace) -> int:
     _describe(campaign, placed)
     if args.dry_run:
         print("\nnothing was sent (--dry-run)")
-        return OK
+        return program.OK
     if not args.yes and not _consent(args.csv == "-"):
         print("nothing was sent")
-        return OK
+        return program.OK
     receipt = args.receipt
     if receipt is None and args.csv is not None:
         receipt = Path(f"fss-receipt-{to_base64url(campaign.id)[:12]}.json")
@@ -94,7 +82,7 @@ def _upload(args: argparse.Namespace) -> int:
     print(f"; {outcome.already_done} were there from before" if outcome.already_done else "")
     if receipt is not None:
         print(f"receipt: {receipt} (ids only: no value, no key)")
-    return OK
+    return program.OK
 
 
 def _records(args: argparse.Namespace) -> records.Records:

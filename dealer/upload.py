@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from campaign import remote
 from campaign.errors import (
     DigestMismatch,
     InvalidInput,
@@ -35,7 +36,6 @@ from dealer.share import Rand, Shared, share_positions
 BATCH = 1000
 IN_FLIGHT = 3
 ATTEMPTS = 6
-LONGEST_WAIT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,8 @@ class Sites:
         if len(urls) != 2:
             raise InvalidValue(f"a campaign lives at two servers: give two addresses, got {len(urls)}")
         for url in urls:
-            parts = urlsplit(url)
-            if parts.scheme != "https" or not parts.netloc or "/v1/campaigns/" not in parts.path:
-                raise InvalidValue(f"{url!r} is not an address like https://server.example/v1/campaigns/ID")
+            if not remote.is_address(url):
+                raise InvalidValue(remote.NOT_AN_ADDRESS.format(url))
         if len({urlsplit(url).netloc for url in urls}) != 2:
             raise InvalidValue("both addresses name the same server; a campaign lives at two")
         self.urls = [url.rstrip("/") for url in urls]
@@ -213,19 +212,15 @@ async def _call(
             problem = _problem(response, server)
             if not isinstance(problem, TryAgain) or attempt == attempts:
                 raise problem
-            wait = max(wait, min(LONGEST_WAIT_S, float(response.headers.get("retry-after", 0))))
+            wait = max(wait, remote.retry_after_s(response.headers, 0.0))
         except httpx.HTTPError as error:
-            if _is_certificate_error(error):
+            if remote.is_certificate_error(error):
                 raise InvalidInput(f"server {server} shows a certificate that is not trusted here (see --ca)") from None
             if attempt == attempts:
                 raise PeerUnavailable(f"server {server} cannot be reached ({type(error).__name__})") from None
         await asyncio.sleep(wait)
-        wait = min(2 * wait, LONGEST_WAIT_S)
+        wait = min(2 * wait, remote.LONGEST_WAIT_S)
     raise AssertionError("unreachable")
-
-
-def _is_certificate_error(error: httpx.HTTPError) -> bool:
-    return "CERTIFICATE_VERIFY_FAILED" in str(error)
 
 
 def _problem(response: httpx.Response, server: int) -> Problem:

@@ -10,17 +10,15 @@ from pathlib import Path
 
 import httpx
 
-from campaign.errors import InvalidInput, Problem, TryAgain
+from campaign.errors import Problem
+from campaign.program import BAD_DATA, OK, REFUSED, TRY_LATER, USAGE, tell
 from campaign.spec import Campaign, new_id, to_base64url
 from fss import BackendError, backend
 from servers import log, operator, setup
 from servers.app import build_app
+from servers.database import Damaged
 from servers.serve import clock, serve
 from servers.settings import BadSettings, load
-from servers.store import Damaged
-
-# Exit codes that scripts can use (sysexits.h).
-OK, USAGE, BAD_DATA, UNAVAILABLE, REFUSED = 0, 64, 65, 75, 77
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -30,17 +28,11 @@ def main(argv: list[str] | None = None) -> int:
     except (BadSettings, BackendError) as error:
         print(f"fss-server: {error}", file=sys.stderr)
         return USAGE
-    except Problem as problem:
-        print(f"fss-server: {problem.detail} [{problem.code}]", file=sys.stderr)
-        return (
-            BAD_DATA if isinstance(problem, InvalidInput) else UNAVAILABLE if isinstance(problem, TryAgain) else REFUSED
-        )
+    except (Problem, OSError) as trouble:
+        return tell("fss-server", trouble)
     except Damaged as error:
         print(f"fss-server: {error}", file=sys.stderr)
         return BAD_DATA
-    except OSError as error:
-        print(f"fss-server: {error.filename}: {error.strerror}", file=sys.stderr)
-        return USAGE
     return code
 
 
@@ -138,9 +130,9 @@ def _health(args: argparse.Namespace) -> int:
             answer = client.get(f"https://{host}:{settings.port}/readyz")
     except httpx.HTTPError as error:
         print(f"fss-server: no answer ({type(error).__name__})", file=sys.stderr)
-        return UNAVAILABLE
+        return TRY_LATER
     print(answer.json().get("status", answer.status_code))
-    return OK if answer.status_code == 200 else UNAVAILABLE
+    return OK if answer.status_code == 200 else TRY_LATER
 
 
 def _remotes(args: argparse.Namespace) -> list[operator.Remote]:
