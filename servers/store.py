@@ -1,22 +1,17 @@
-"""What one server keeps: campaigns, uploads, invitations and the ledger, in a relational database.
-
-SQLAlchemy Core, so that a database URL is all that changes for another database. SQLite runs in WAL mode with full
-synchronisation: when a transaction has ended, it survives a crash of the process and of the machine.
+"""What one server keeps, and what may be done to it: campaigns, uploads, sealing, the ledger.
 
 One thread writes (`Store.write`), so that transactions do not wait for each other's locks and many small uploads can
 share one commit; any thread may read.
 """
 
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from campaign.errors import (
@@ -27,65 +22,28 @@ from campaign.errors import (
     InvitationSpent,
     PeerMismatch,
     Problem,
-    StorageFull,
     TooFewUploads,
     UnknownCampaign,
     UploadConflict,
     UploadWithdrawn,
 )
 from campaign.spec import Campaign, to_base64url
+from servers.database import (
+    CAMPAIGNS,
+    INVITATIONS,
+    LEDGER,
+    META,
+    UPLOADS,
+    WITHDRAWN,
+    Transaction,
+    check_file,
+    damaged,
+    forget,
+    keep_private,
+    open_engine,
+)
 
 OPEN, FROZEN, SEALED, DELETED = "open", "frozen", "sealed", "deleted"
-
-_meta = sa.MetaData()
-
-CAMPAIGNS = sa.Table(
-    "campaigns",
-    _meta,
-    sa.Column("id", sa.LargeBinary(32), primary_key=True),
-    sa.Column("spec", sa.LargeBinary, nullable=False),
-    sa.Column("state", sa.String(10), nullable=False),
-    sa.Column("stored", sa.Integer, nullable=False),
-    sa.Column("freezes", sa.Integer, nullable=False),
-    sa.Column("upload_token", sa.String(64)),
-    sa.Column("noise_seed", sa.LargeBinary(32)),
-    sa.Column("sealed_count", sa.Integer),
-    sa.Column("sealed_set", sa.LargeBinary(32)),
-    sa.Column("orphans", sa.Integer),
-    sa.Column("file_digest", sa.LargeBinary(32)),
-)
-UPLOADS = sa.Table(
-    "uploads",
-    _meta,
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("campaign", sa.LargeBinary(32), nullable=False),
-    sa.Column("id", sa.LargeBinary(16), nullable=False),
-    sa.Column("key", sa.LargeBinary, nullable=False),
-    sa.Column("invitation", sa.String(64)),
-    sa.Index("uploads_by_id", "campaign", "id", unique=True),
-    sa.Index("uploads_by_invitation", "campaign", "invitation", sqlite_where=sa.text("invitation IS NOT NULL")),
-)
-INVITATIONS = sa.Table(
-    "invitations",
-    _meta,
-    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
-)
-# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal.
-WITHDRAWN = sa.Table(
-    "withdrawn",
-    _meta,
-    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("id", sa.LargeBinary(16), primary_key=True),
-)
-LEDGER = sa.Table(
-    "ledger",
-    _meta,
-    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("purpose", sa.String(80), primary_key=True),
-    sa.Column("epsilon", sa.Float, nullable=False),
-    sa.Column("at", sa.String(20), nullable=False),
-)
 
 # SQLite takes at most 32766 variables in a statement.
 _BATCH = 10_000
@@ -123,57 +81,26 @@ class NewUploads:
         return f"<NewUploads {len(self.rows)}>"
 
 
-def _sqlite_settings(connection: object, _: object) -> None:
-    cursor = connection.cursor()  # type: ignore[attr-defined]
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=20000", "secure_delete=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def open_engine(url: str) -> Engine:
-    engine = sa.create_engine(url, hide_parameters=True)
-    if engine.dialect.name == "sqlite":
-        sa.event.listen(engine, "connect", _sqlite_settings)
-    return engine
-
-
-class Damaged(Exception):
-    """The database cannot be used; the message is one line for the operator."""
-
-
 class Store:
     """One server's database."""
 
     def __init__(self, url: str) -> None:
         self._engine = open_engine(url)
         try:
-            self._check_file()
-            _meta.create_all(self._engine)
+            check_file(self._engine)
+            META.create_all(self._engine)
             self._check_campaigns()
             with self._engine.connect() as db:
                 # Most campaigns have none, and their uploads need not be looked up.
                 self._has_withdrawn = set(db.execute(sa.select(WITHDRAWN.c.campaign).distinct()).scalars())
         except DBAPIError as error:
-            raise self._damaged(str(error.orig)) from None
+            raise damaged(self._engine, str(error.orig)) from None
         except Problem as problem:
-            raise self._damaged(problem.detail) from None
-        if self._engine.dialect.name == "sqlite" and self._engine.url.database:
-            for suffix in ("", "-wal", "-shm"):
-                file = Path(self._engine.url.database + suffix)
-                if file.exists():
-                    file.chmod(0o600)
+            raise damaged(self._engine, problem.detail) from None
+        keep_private(self._engine)
 
     def close(self) -> None:
         self._engine.dispose()
-
-    def _check_file(self) -> None:
-        """Damage is found at the start, not by the first request that meets it."""
-        if self._engine.dialect.name != "sqlite":
-            return
-        with self._engine.connect() as db:
-            found = str(db.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
-        if found != "ok":
-            raise self._damaged(" ".join(found.split()))
 
     def _check_campaigns(self) -> None:
         """Every campaign can be read, and open ones have as many uploads as they took; sealed ones have a checksum."""
@@ -182,13 +109,9 @@ class Store:
             rows = {row[0]: row[1] for row in db.execute(counted)}
         for entry in self.entries():
             if rows.pop(entry.campaign.id, 0) != entry.stored and entry.state != SEALED:
-                raise self._damaged(f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
+                raise damaged(self._engine, f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
         if rows:
-            raise self._damaged(f"uploads of {len(rows)} unknown campaigns")
-
-    def _damaged(self, what: str) -> Damaged:
-        where = self._engine.url.render_as_string(hide_password=True)
-        return Damaged(f"the database {where} is damaged ({what}); restore this server from its newest backup")
+            raise damaged(self._engine, f"uploads of {len(rows)} unknown campaigns")
 
     # Campaigns
 
@@ -244,19 +167,7 @@ class Store:
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = dict.fromkeys(("upload_token", "noise_seed", "sealed_set", "file_digest"))
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=DELETED, spec=b"", **blank))
-        self.forget()
-
-    def forget(self) -> None:
-        """Erased rows live on in SQLite's write-ahead log until it is emptied: empty it."""
-        if self._engine.dialect.name != "sqlite":
-            return
-        for _ in range(50):
-            with self._engine.connect() as db:
-                busy = db.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if busy is not None and busy[0] == 0:
-                return
-            time.sleep(0.1)
-        raise StorageFull("the database is busy, so what was erased is still in its log; try again", retry_after=5)
+        forget(self._engine)
 
     # Uploads
 
@@ -329,7 +240,7 @@ class Store:
             stored = CAMPAIGNS.c.stored - erased
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=stored))
         if erased:
-            self.forget()
+            forget(self._engine)
         return erased
 
     def ids(self, campaign_id: bytes) -> bytes:
@@ -385,7 +296,7 @@ class Store:
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=SEALED, **values))
             sealed = _entry(db, campaign_id)
         if orphans:
-            self.forget()
+            forget(self._engine)
         return sealed
 
     def set_file_digest(self, campaign_id: bytes, digest: bytes) -> None:
@@ -414,47 +325,8 @@ class Store:
             rows = db.execute(sa.select(LEDGER).where(LEDGER.c.campaign == campaign_id))
             return {row.purpose: row.epsilon for row in rows}
 
-    def _transaction(self) -> "_Transaction":
-        return _Transaction(self._engine)
-
-
-class _Transaction:
-    """A write transaction that takes its lock at the start; a full disk becomes a problem, not a crash."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def __enter__(self) -> Connection:
-        self._db = self._engine.connect()
-        try:
-            if self._engine.dialect.name == "sqlite":
-                self._db.exec_driver_sql("BEGIN IMMEDIATE")
-        except DBAPIError as failure:
-            self._db.close()
-            raise _as_problem(failure) from None
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            if error is None:
-                try:
-                    self._db.commit()
-                except DBAPIError as failure:
-                    self._db.rollback()
-                    raise _as_problem(failure) from None
-            else:
-                self._db.rollback()
-                if isinstance(error, DBAPIError):
-                    raise _as_problem(error) from None
-        finally:
-            self._db.close()
-
-
-def _as_problem(error: DBAPIError) -> Problem:
-    text = str(error.orig)
-    if "full" in text or "disk I/O" in text:
-        return StorageFull("the disk is full; nothing was stored", retry_after=60)
-    return StorageFull("the database does not accept writes now; nothing was stored", retry_after=5)
+    def _transaction(self) -> Transaction:
+        return Transaction(self._engine)
 
 
 def _entry(db: Connection, campaign_id: bytes) -> Entry:

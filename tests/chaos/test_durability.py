@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from bench.live import Pair
-from servers.store import Damaged, Store
+from servers.database import Damaged
+from servers.store import Store
 from tests.chaos.durability import KINDS, try_copies
 from tests.servers.conftest import new_campaign
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair
+from bench.live import Pair, envelopes
 from campaign.spec import Campaign
 from tests.campaign.helpers import campaign
 
@@ -39,3 +39,14 @@ def sealed(pair: Pair) -> tuple[Campaign, np.ndarray[Any, Any]]:
     pair.seal(made)
     pair.wait_ready(made)
     return made, positions
+
+
+def filled(pair: Pair, count: int = 60) -> tuple[Campaign, np.ndarray[Any, Any]]:
+    """A campaign with uploads at both servers and some at one only."""
+    campaign = new_campaign()
+    positions = campaign.place(values(count)).positions
+    pair.create(campaign)
+    pair.upload_values(campaign, positions)
+    pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0])
+    pair.upload(1, campaign, envelopes(campaign, np.arange(2))[1])
+    return campaign, positions

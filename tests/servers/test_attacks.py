@@ -13,9 +13,9 @@ from campaign.spec import Campaign
 from campaign.wire import ShareQuery, Shares, Uploads, decode_shares, encode_shares, encode_uploads
 from fss import KeyBatch, dcf, field
 from servers.setup import _Authority, new_token
-from tests.servers.conftest import new_campaign, values
+from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
-from tests.servers.test_faults import _reply, filled, impostor
+from tests.servers.test_bad_peers import _reply, impostor
 
 pytestmark = pytest.mark.faults
 
