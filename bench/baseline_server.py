@@ -73,7 +73,7 @@ class Held:
         self.campaign = Campaign.from_dict(holding.campaign)
         self.protocol, self.role, self._token = holding.protocol, role, holding.upload_token
         seed, context = bytes.fromhex(holding.noise_seed), bytes.fromhex(holding.noise_context)
-        self._noise = NoiseTree(seed, server=role, campaign=context, mechanism=self.campaign.noise)
+        self._noise = NoiseTree(seed, server=role, covers=context, mechanism=self.campaign.noise)
         self._points: dict[int, Sum] = {}
         self._vector = Sum(np.zeros(1 << self.campaign.bits if holding.protocol == onehot.NAME else 0, np.uint64))
 

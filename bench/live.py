@@ -21,6 +21,7 @@ import numpy as np
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
 from fss import dcf, dpf
+from servers.noise import covers
 from servers.settings import hash_token
 from servers.setup import Server, init_pair, new_token
 
@@ -193,11 +194,18 @@ class Pair:
             assert response.json() == {"failures": []}, response.text
 
     def seal(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
+        """Both operators give their word; the answer is that of the server that got it last."""
+        self.agree(campaign, 1 - role)
         with self.operator(role) as client:
             response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
         assert response.status_code == 200, response.text
         found: dict[str, Any] = response.json()
         return found
+
+    def agree(self, campaign: Campaign, role: int) -> httpx.Response:
+        """A server's operator wants it sealed; nothing happens before the other one does."""
+        with self.operator(role) as client:
+            return client.post(f"/v1/campaigns/{name(campaign)}/seal")
 
     def status(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
         with self.operator(role) as client:
@@ -214,9 +222,9 @@ class Pair:
     def noise_secrets(self, role: int, campaign: Campaign) -> tuple[bytes, bytes]:
         """The seed and the context of a server's noise, from what only a thief of its disk could read."""
         with closing(sqlite3.connect(self.folder / f"server{role}" / "data" / "server.db")) as db:
-            select = "SELECT noise_seed, sealed_set FROM campaigns WHERE id = ?"
-            seed, key_set = db.execute(select, (campaign.id,)).fetchone()
-        return seed, campaign.id + key_set
+            select = "SELECT noise_seed, sealed_set, file_digest FROM campaigns WHERE id = ?"
+            seed, key_set, key_file = db.execute(select, (campaign.id,)).fetchone()
+        return seed, covers(campaign.id, key_set, key_file)
 
     def ask(self, role: int, campaign: Campaign, what: str, **params: str) -> Any:
         with self.analyst(role) as client:

@@ -24,7 +24,7 @@ def results(args: argparse.Namespace) -> list[Result]:
 
 
 def _tree(m: Mechanism, seed: int) -> NoiseTree:
-    return NoiseTree(seed.to_bytes(32, "little"), server=0, campaign=bytes(32), mechanism=m)
+    return NoiseTree(seed.to_bytes(32, "little"), server=0, covers=bytes(32), mechanism=m)
 
 
 def _speed(args: argparse.Namespace) -> list[Result]:

@@ -40,7 +40,7 @@ async def question(cid: str, request: Request, stratum: str | None) -> tuple[Ent
     entry.campaign.stratum(name)
 
     async def count_at(positions: answer.Index) -> answer.Counts:
-        return await node.counts(entry, work, positions)
+        return await node.counts(entry, work, positions, request.is_disconnected)
 
     return entry, answer.Question(entry.campaign, name, entry.sealed_count or 0, count_at, work.errors)
 
@@ -189,7 +189,9 @@ async def noised_groups(node: Node, entry: Entry, work: Work, asked: answer.Grou
     await node.spend_curve(entry.campaign)
     await node.spend(entry.campaign, asked.purpose, asked.query.epsilon)
     async with node.evaluation():
-        return await asyncio.to_thread(answer.group_shares, asked, work.share, node.groups_prf(entry, asked.purpose))
+        return await asyncio.to_thread(
+            answer.group_shares, asked, work.share, node.groups_prf(entry, work, asked.purpose)
+        )
 
 
 def _groups_answer(entry: Entry, asked: answer.Groups, counts: answer.Counts) -> GroupsAnswer:

@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -19,21 +19,34 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.errors import Unavailable
 from campaign.files import write_durably
 from campaign.spec import Campaign
 from fss import KeyBatch, KeyType, Scheme, dcf, dpf, field
 from fss.evaluate import cores
 from fss.field import Words
 
+Gone = Callable[[], Awaitable[bool]]  # has whoever asked gone away?
+
 SLICE = 4096
+SLICE_WORK = 4_000_000  # keys times points: some tenths of a second
 SAVE_EVERY_S = 5.0
 
 
-def share_at(keys: KeyBatch, positions: NDArray[np.int64], threads: int = 1) -> Words:
-    """This server's share of the counts at these positions, computed from the keys."""
-    if keys.type.scheme is Scheme.DCF:
-        return dcf.sum_at_points(keys, positions, threads=threads)
-    return field.prefix_sum(dpf.sum_over_domain(keys, threads=threads))[positions]
+async def share_at(keys: KeyBatch, positions: NDArray[np.int64], gone: Gone) -> Words:
+    """This server's share of the counts at these positions, from comparison keys.
+
+    A slice of the keys at a time: a thread cannot be stopped, but the next slice need not begin when whoever asked has
+    gone.
+    """
+    total = np.zeros(positions.size, np.uint64)
+    step = max(SLICE, SLICE_WORK // max(1, positions.size))
+    for start in range(0, len(keys), step):
+        if await gone():
+            raise Unavailable("whoever asked has gone")
+        part = await asyncio.to_thread(dcf.sum_at_points, keys[start : start + step], positions)
+        total = field.add(total, part)
+    return total
 
 
 def slice_sum(path: str, type: KeyType, start: int, stop: int) -> Words:

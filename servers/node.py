@@ -1,6 +1,7 @@
 """One running server: its store, its writer, its background work and its view of the other server."""
 
 import asyncio
+import hashlib
 import io
 import os
 import shutil
@@ -19,7 +20,15 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.errors import BudgetExceeded, NotSealed, PeerUnavailable, Problem, TooManyRequests, Unavailable
+from campaign.errors import (
+    BudgetExceeded,
+    InvalidQuery,
+    NotSealed,
+    PeerUnavailable,
+    Problem,
+    TooManyRequests,
+    Unavailable,
+)
 from campaign.files import write_durably
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import Shares
@@ -27,7 +36,8 @@ from fss import KeyBatch, field
 from fss.field import Words
 from servers import evaluate, keyset, log, metrics
 from servers.answer import curve_errors
-from servers.noise import NoiseTree, Prf
+from servers.evaluate import Gone
+from servers.noise import NoiseTree, Prf, covers
 from servers.peer import PeerClient
 from servers.rate import Rate
 from servers.settings import Settings
@@ -37,13 +47,8 @@ Counts = NDArray[np.int64]
 Failures = list[tuple[bytes, Problem]]
 
 RETRY_FAILED_S = 10.0
+MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
 T = TypeVar("T")
-
-
-def noise_context(entry: Entry) -> bytes:
-    """Noise belongs to one campaign and one set of uploads: another set, as after a wrong restore, gets other noise."""
-    assert entry.sealed_set is not None
-    return entry.campaign.id + entry.sealed_set
 
 
 @dataclass
@@ -55,6 +60,7 @@ class Work:
     progress: float = 0.0
     problem: str | None = None
     keys: KeyBatch | None = None
+    covers: bytes = b""  # what the noise is bound to; known once the key file is
     share: Words | None = None  # this server's share of the curve: uniform numbers, never sent without noise
     noised: Words | None = None
     release: Counts | None = None  # the published curve: both servers' noised shares, added
@@ -187,7 +193,8 @@ class Node:
     async def _prepare_steps(self, campaign_id: bytes, work: Work) -> None:
         entry = self.store.entry(campaign_id)
         work.phase = "writing keys"
-        work.keys = await self._key_file(entry, work)
+        keys, digest = await self._key_file(entry, work)
+        work.covers, work.keys = covers(campaign_id, self.agreed_set(entry)[0], digest), keys
         self.crash("keys-written")
         campaign = entry.campaign
         if campaign.bits > self.settings.curve_bits:
@@ -195,7 +202,6 @@ class Node:
         work.phase, work.progress = "evaluating", 0.0
         if self._pool is None:
             self._pool = evaluate.Pool(self.settings.workers)
-        digest = self.store.entry(campaign_id).file_digest or b""
         started = time.monotonic()
 
         def report(done: float) -> None:
@@ -203,15 +209,15 @@ class Node:
 
         path = self.folder(campaign_id) / "keys"
         share = await evaluate.whole_curve(campaign, self.role, path, digest, len(work.keys), self._pool, report)
-        noise = await asyncio.to_thread(self.noise(entry).curve)
+        noise = await asyncio.to_thread(self.noise(entry, work).curve)
         work.share, work.noised = share, field.add(share, field.encode(noise))
         metrics.CURVE_SECONDS.observe(time.monotonic() - started)
         log.event("curve-ready", campaign=to_base64url(campaign_id), seconds=round(time.monotonic() - started, 2))
         work.errors = await asyncio.to_thread(curve_errors, campaign)
         await self._load_release(entry, work)
 
-    async def _key_file(self, entry: Entry, work: Work) -> KeyBatch:
-        """The mapped keys; written anew where the file is missing or damaged."""
+    async def _key_file(self, entry: Entry, work: Work) -> tuple[KeyBatch, bytes]:
+        """The mapped keys and the digest of their file, which is written anew where it is missing or damaged."""
         campaign, folder = entry.campaign, self.folder(entry.campaign.id)
         folder.mkdir(exist_ok=True, mode=0o700)
         path, type = folder / "keys", campaign.key_type(self.role)
@@ -223,7 +229,8 @@ class Node:
         def whole() -> bool:
             return path.exists() and keyset.file_digest(path) == entry.file_digest
 
-        if entry.file_digest is None or not await asyncio.to_thread(whole):
+        digest = entry.file_digest
+        if digest is None or not await asyncio.to_thread(whole):
             if entry.file_digest is not None:
                 log.event("key-file-damaged", campaign=to_base64url(campaign.id))
             count = max(1, entry.sealed_count or 0)
@@ -238,16 +245,16 @@ class Node:
             if entry.file_digest not in (None, digest):
                 raise Problem("the stored keys are not the sealed ones; restore this server from its newest backup")
             await self.writer.run(lambda: self.store.set_file_digest(campaign.id, digest))
-        return KeyBatch.open(path, campaign.id, expected=type)
+        return KeyBatch.open(path, campaign.id, expected=type), digest
 
     # Shares and counts
 
-    def noise(self, entry: Entry) -> NoiseTree:
+    def noise(self, entry: Entry, work: Work) -> NoiseTree:
         campaign = entry.campaign
-        return NoiseTree(entry.noise_seed, server=self.role, campaign=noise_context(entry), mechanism=campaign.noise)
+        return NoiseTree(entry.noise_seed, server=self.role, covers=work.covers, mechanism=campaign.noise)
 
-    def groups_prf(self, entry: Entry, purpose: str) -> Prf:
-        return Prf(entry.noise_seed, self.role, noise_context(entry), purpose.encode())
+    def groups_prf(self, entry: Entry, work: Work, purpose: str) -> Prf:
+        return Prf(entry.noise_seed, self.role, work.covers, purpose.encode())
 
     def sealed(self, campaign_id: bytes) -> tuple[Entry, Work]:
         known = self.work.get(campaign_id)
@@ -270,38 +277,45 @@ class Node:
         if spent is None:
             raise BudgetExceeded(f"{epsilon:g} more would exceed the campaign's epsilon of {limit:g}")
 
-    async def noised_shares(self, entry: Entry, work: Work, positions: NDArray[np.int64] | None) -> Words:
+    async def noised_shares(self, entry: Entry, work: Work, positions: NDArray[np.int64] | None, gone: Gone) -> Words:
         """This server's noised shares: all that ever leaves it."""
+        if work.noised is None:
+            keys, positions = self._few_points(entry, work, positions)
         await self.spend_curve(entry.campaign)
         if work.noised is not None:
             return work.noised if positions is None else work.noised[positions]
-        if positions is None or entry.campaign.scheme == "dpf" or work.keys is None:
-            raise work.not_ready()
+        assert positions is not None
         async with self.evaluation():
-            keys = work.keys
             started = time.monotonic()
-            share = await asyncio.to_thread(evaluate.share_at, keys, positions)
-            noise = await asyncio.to_thread(self.noise(entry).at, positions)
+            share = await evaluate.share_at(keys, positions, gone)
+            noise = await asyncio.to_thread(self.noise(entry, work).at, positions)
             metrics.EVALUATION_SECONDS.observe(time.monotonic() - started)
         return field.add(share, field.encode(noise))
+
+    def _few_points(
+        self, entry: Entry, work: Work, positions: NDArray[np.int64] | None
+    ) -> tuple[KeyBatch, NDArray[np.int64]]:
+        """The keys, if these points can be answered from them without keeping others waiting."""
+        if positions is None or entry.campaign.scheme == "dpf" or work.keys is None:
+            raise work.not_ready()
+        most = max(MIN_POINTS, self.settings.limits.points_times_keys // max(1, len(work.keys)))
+        if positions.size <= most:
+            return work.keys, positions
+        if entry.campaign.bits > self.settings.curve_bits:
+            raise InvalidQuery(f"at most {most} points in one question about {len(work.keys)} uploads")
+        raise Unavailable(f"at most {most} points in one question until the curve is ready", retry_after=5)
 
     def evaluation(self) -> "_Slot":
         return _Slot(self)
 
-    async def counts(self, entry: Entry, work: Work, positions: NDArray[np.int64]) -> Counts:
+    async def counts(self, entry: Entry, work: Work, positions: NDArray[np.int64], gone: Gone) -> Counts:
         """Published counts at positions: the other server's noised shares and ours, added."""
         release = await self.release(entry, work)
         if release is not None:
             return release[positions]
         distinct, back = np.unique(positions, return_inverse=True)
-        ours, theirs = await asyncio.gather(
-            self.noised_shares(entry, work, distinct), self._peer_shares(entry, distinct), return_exceptions=True
-        )
-        for outcome in (ours, theirs):
-            if isinstance(outcome, BaseException):
-                raise outcome
-        assert not isinstance(ours, BaseException)
-        assert not isinstance(theirs, BaseException)
+        shares = self.noised_shares(entry, work, distinct, gone), self._peer_shares(entry, distinct)
+        ours, theirs = await _both(*map(asyncio.ensure_future, shares))
         return field.decode(field.add(ours, theirs))[back]
 
     async def release(self, entry: Entry, work: Work) -> Counts | None:
@@ -340,15 +354,16 @@ class Node:
             body = io.BytesIO()
             np.save(body, work.release)
             with suppress(OSError):  # a full disk costs a fetch after the next start
-                await asyncio.to_thread(write_durably, self._release_path(entry), body.getvalue())
+                await asyncio.to_thread(write_durably, self._release_path(entry, work), body.getvalue())
 
-    def _release_path(self, entry: Entry) -> Path:
-        """Named after the set it was computed from, so that no other set is answered with it."""
-        return self.folder(entry.campaign.id) / f"release-{to_base64url(entry.sealed_set or b'')}.npy"
+    def _release_path(self, entry: Entry, work: Work) -> Path:
+        """Named after the ids and keys it was computed from, so that nothing else is answered with it."""
+        name = to_base64url(hashlib.sha256(work.covers).digest())
+        return self.folder(entry.campaign.id) / f"release-{name}.npy"
 
     async def _load_release(self, entry: Entry, work: Work) -> None:
         try:
-            release = np.load(self._release_path(entry), allow_pickle=False)
+            release = np.load(self._release_path(entry, work), allow_pickle=False)
         except (OSError, ValueError, EOFError):
             return
         if release.shape == (1 << entry.campaign.bits,) and release.dtype == np.int64:
@@ -368,6 +383,16 @@ class Node:
         self.work.pop(campaign_id, None)
         self.seal_locks.pop(campaign_id, None)
         await asyncio.to_thread(shutil.rmtree, self.folder(campaign_id), True)
+
+
+async def _both(one: asyncio.Future[Words], other: asyncio.Future[Words]) -> tuple[Words, Words]:
+    """Both results; where one fails, the other is given up, and whoever works on it notices."""
+    try:
+        return await asyncio.gather(one, other)
+    finally:
+        one.cancel()
+        other.cancel()
+        await asyncio.gather(one, other, return_exceptions=True)
 
 
 class _Slot:

@@ -1,9 +1,9 @@
 """The secret side of the noise: integers, drawn from a 32-byte seed, the same for ever.
 
-Noise is a function of (seed, server, campaign, purpose, node). One AES-256 call under a key derived from the first four
-turns a node's number into DRAW_BITS = 128 bits u; the draw is the value at which the exact cumulative distribution of
-campaign/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node or prefix can be computed
-alone, in O(depth), with the result that computing the whole curve gives.
+Noise is a function of (seed, server, what it covers, purpose, node). One AES-256 call under a key derived from the
+first four turns a node's number into DRAW_BITS = 128 bits u; the draw is the value at which the exact cumulative
+distribution of campaign/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node or prefix can
+be computed alone, in O(depth), with the result that computing the whole curve gives.
 
 **Exactness.** The comparison of u with the cumulative weights is done in integers, in effect: it is first done in
 floating point together with a bound on the error made there (sums of w positive doubles, each a rounded product:
@@ -45,13 +45,22 @@ _ULP = 2.0**-53
 _CELLS = 1 << 19
 
 
-class Prf:
-    """128 pseudorandom bits for every (level, node) of one server, campaign and purpose."""
+def covers(campaign: bytes, key_set: bytes, key_file: bytes) -> bytes:
+    """What a server's noise is bound to: the campaign, the checksum of the ids, and the digest of this server's keys.
 
-    def __init__(self, seed: bytes, server: int, campaign: bytes, purpose: bytes) -> None:
+    Other content, after a wrong restore or by a dishonest peer, never meets the same noise: two releases of different
+    sets are independent, and their difference is as well hidden as each of them.
+    """
+    return campaign + key_set + key_file
+
+
+class Prf:
+    """128 pseudorandom bits for every (level, node) of one server, set of keys (see `covers`) and purpose."""
+
+    def __init__(self, seed: bytes, server: int, covers: bytes, purpose: bytes) -> None:
         if len(seed) != SEED_BYTES:
             raise ValueError(f"a noise seed has {SEED_BYTES} bytes, got {len(seed)}")
-        fields = [b"fss-ecdf noise 1", bytes([server]), campaign, purpose]
+        fields = [b"fss-ecdf noise 2", bytes([server]), covers, purpose]
         context = b"".join(len(field).to_bytes(2, "little") + field for field in fields)
         self._cipher = AES.new(hmac.digest(seed, context, hashlib.sha256), AES.MODE_ECB)
 
@@ -195,10 +204,10 @@ class FineLaplace:
 
 
 class NoiseTree:
-    """One server's noise for one campaign."""
+    """One server's noise for one set of keys."""
 
-    def __init__(self, seed: bytes, *, server: int, campaign: bytes, mechanism: Mechanism) -> None:
-        self._prf = Prf(seed, server, campaign, b"curve " + mechanism.name.encode())
+    def __init__(self, seed: bytes, *, server: int, covers: bytes, mechanism: Mechanism) -> None:
+        self._prf = Prf(seed, server, covers, b"curve " + mechanism.name.encode())
         self.mechanism = mechanism
 
     def __repr__(self) -> str:

@@ -62,7 +62,7 @@ async def peer_shares(cid: str, request: Request) -> Response:
         raise InvalidQuery(f"positions must be 0 to {(1 << entry.campaign.bits) - 1}")
     if positions is not None and positions.size > node.settings.limits.points_per_query + 1:
         raise InvalidQuery(f"at most {node.settings.limits.points_per_query + 1} positions in one question")
-    return _shares(node, entry, await node.noised_shares(entry, work, positions))
+    return _shares(node, entry, await node.noised_shares(entry, work, positions, request.is_disconnected))
 
 
 @router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
@@ -75,7 +75,7 @@ async def peer_groups(cid: str, request: Request) -> Response:
 async def peer_freeze(cid: str, request: Request) -> Response:
     node = _for_peer(request)
     campaign = node.store.entry(campaign_id(cid)).campaign
-    listed = await node.writer.run(lambda: seal.list_ids(node.store, campaign))
+    listed = await node.writer.run(lambda: seal.list_ids(node.store, campaign, node.clock()))
     node.crash("peer-frozen")
     return Response(listed.encode(), media_type="application/octet-stream")
 

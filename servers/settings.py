@@ -68,6 +68,7 @@ class Limits(_Section):
     evaluations: int = Field(default=4, ge=1, le=1000)
     evaluations_waiting: int = Field(default=64, ge=0, le=100_000)
     points_per_query: int = Field(default=10_000, ge=1, le=1_000_000)
+    points_times_keys: int = Field(default=100_000_000, ge=1)  # of one question that is answered from the keys
 
 
 class Settings(_Section):

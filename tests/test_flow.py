@@ -1,5 +1,6 @@
 """The whole protocol on one page: parties, two servers, an analyst. No network; every line is real code."""
 
+import hashlib
 import os
 import secrets
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from campaign.spec import Campaign
 from fss import dcf, field
-from servers.noise import NoiseTree
+from servers.noise import NoiseTree, covers
 
 
 def test_the_protocol() -> None:
@@ -35,11 +36,10 @@ def test_the_protocol() -> None:
     keys = dcf.gen(positions, bits=campaign.bits, binder=campaign.id, rand=rand)
 
     # Each server sums its keys over the whole domain and adds its own noise before anything leaves it.
-    seeds, key_set = [os.urandom(32), os.urandom(32)], b"checksum of the uploads that both servers have"
-    trees = [
-        NoiseTree(seed, server=s, campaign=campaign.id + key_set, mechanism=campaign.noise)
-        for s, seed in enumerate(seeds)
-    ]
+    # The noise is bound to everything it covers: the campaign, the ids that both servers have, and this server's keys.
+    seeds, key_set = [os.urandom(32), os.urandom(32)], hashlib.sha256(b"the ids of the uploads").digest()
+    covered = [covers(campaign.id, key_set, hashlib.sha256(k.to_bytes()).digest()) for k in keys]
+    trees = [NoiseTree(seeds[s], server=s, covers=covered[s], mechanism=campaign.noise) for s in (0, 1)]
     noised = [
         field.add(dcf.sum_over_domain(k), field.encode(tree.curve())) for k, tree in zip(keys, trees, strict=True)
     ]

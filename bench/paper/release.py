@@ -14,7 +14,7 @@ SHORT: dict[str, Smoothing] = {"raw": "none", "1-norm": "l1", "2-norm": "l2", "i
 def tree(mechanism: str, epsilon: float, strata: tuple[str, ...], seed: int, number: int) -> Floats:
     """The noise of one tree over all positions."""
     noise = campaign(mechanism, epsilon, strata).noise
-    source = NoiseTree(seed.to_bytes(32, "little"), server=number, campaign=bytes(32), mechanism=noise)
+    source = NoiseTree(seed.to_bytes(32, "little"), server=number, covers=bytes(32), mechanism=noise)
     return source.curve().astype(np.float64)
 
 

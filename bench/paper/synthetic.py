@@ -23,7 +23,7 @@ def published(name: str, levels: int, epsilon: float, rate: float, seed: int) ->
     """A true curve of counts, and the same with one noise tree."""
     truth = np.cumsum(np.random.default_rng(seed).poisson(rate, 1 << levels)).astype(np.float64)
     noise = mechanism(name, levels, epsilon)
-    tree = NoiseTree(seed.to_bytes(32, "little"), server=0, campaign=bytes(32), mechanism=noise)
+    tree = NoiseTree(seed.to_bytes(32, "little"), server=0, covers=bytes(32), mechanism=noise)
     return truth, truth + tree.curve()
 
 

@@ -30,7 +30,7 @@ def publish(
     if noise_seed is not None:
         for server in (0, 1):
             seed = noise_seed.to_bytes(32, "little")
-            whole = whole + NoiseTree(seed, server=server, campaign=bytes(32), mechanism=spec.noise).curve()
+            whole = whole + NoiseTree(seed, server=server, covers=bytes(32), mechanism=spec.noise).curve()
     return Release.of_whole(spec, len(values), whole)
 
 

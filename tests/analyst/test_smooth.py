@@ -20,7 +20,7 @@ TREES = ["slice-tree", "paper-tree"]
 def noisy(name: str, depth: int, seed: int, mean: float = 3.0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """A true curve of Poisson counts and the same with one server's noise."""
     truth = np.cumsum(np.random.default_rng(seed).poisson(mean, 1 << depth))
-    source = NoiseTree(seed.to_bytes(32, "little"), server=0, campaign=bytes(32), mechanism=mechanism(name, depth, 1.0))
+    source = NoiseTree(seed.to_bytes(32, "little"), server=0, covers=bytes(32), mechanism=mechanism(name, depth, 1.0))
     return truth, truth + source.curve()
 
 

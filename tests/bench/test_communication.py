@@ -124,7 +124,7 @@ def test_all_protocols_answer_alike_and_exactly_but_for_the_noise(pairs: tuple[C
     noise = np.zeros(64, np.int64)
     for role in (0, 1):
         seed, context = ours.pair.noise_secrets(role, study.campaign)
-        noise += NoiseTree(seed, server=role, campaign=context, mechanism=study.campaign.noise).curve()
+        noise += NoiseTree(seed, server=role, covers=context, mechanism=study.campaign.noise).curve()
     truth = [sum(x <= t for x in study.values) for t in asked]
     assert noise[asked].any()
     assert answers == 3 * [[int(t + z) for t, z in zip(truth, noise[asked], strict=True)]]

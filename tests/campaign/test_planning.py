@@ -17,7 +17,7 @@ def test_point_error_and_band_against_two_real_noise_trees() -> None:
     m = SliceTree(10, 1.0)
     noise = np.stack(
         [
-            sum(NoiseTree(seed.to_bytes(32, "big"), server=s, campaign=bytes(32), mechanism=m).curve() for s in (0, 1))
+            sum(NoiseTree(seed.to_bytes(32, "big"), server=s, covers=bytes(32), mechanism=m).curve() for s in (0, 1))
             for seed in range(200)
         ]
     )

@@ -27,7 +27,7 @@ def test_the_tails_are_those_of_the_servers(name: str) -> None:
     """2000 curves of each at four positions and their largest value: five tests, each with false alarm 1e-4."""
     m = mechanism(name, 5, 1.0)
     seeds = (np.random.default_rng(seed).bytes(32) for seed in range(2000))
-    real = np.array([NoiseTree(s, server=0, campaign=bytes(32), mechanism=m).curve() for s in seeds])
+    real = np.array([NoiseTree(s, server=0, covers=bytes(32), mechanism=m).curve() for s in seeds])
     simulated = noise_curves(m, 2000, 5, np.random.default_rng(1))
     for at in (0, 1, 7, 20):
         assert ks_2samp(real[:, at], simulated[:, at]).pvalue > 1e-4

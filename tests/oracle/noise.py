@@ -14,9 +14,9 @@ from campaign.mechanism import PaperTree, SliceTree
 
 
 class Oracle:
-    def __init__(self, seed: bytes, server: int, campaign: bytes, mechanism: SliceTree | PaperTree) -> None:
+    def __init__(self, seed: bytes, server: int, covers: bytes, mechanism: SliceTree | PaperTree) -> None:
         context = b""
-        for part in (b"fss-ecdf noise 1", bytes([server]), campaign, b"curve " + mechanism.name.encode()):
+        for part in (b"fss-ecdf noise 2", bytes([server]), covers, b"curve " + mechanism.name.encode()):
             context += len(part).to_bytes(2, "little") + part
         self.key = hmac.new(seed, context, hashlib.sha256).digest()
         self.mechanism = mechanism

@@ -18,7 +18,7 @@ Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 def noise_tree(pair: Pair, role: int, campaign: Campaign) -> NoiseTree:
     """A server's noise, from what only a thief of its disk could read."""
     seed, context = pair.noise_secrets(role, campaign)
-    return NoiseTree(seed, server=role, campaign=context, mechanism=campaign.noise)
+    return NoiseTree(seed, server=role, covers=context, mechanism=campaign.noise)
 
 
 def both_noises(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:

@@ -27,17 +27,15 @@ ALL = [SliceTree, PaperTree, ExactPaperTree]
 every_mechanism = pytest.mark.parametrize("kind", ALL, ids=lambda k: k.name)
 
 
-def tree(m: Mechanism, seed: int = 0, *, server: int = 0, campaign: bytes = bytes(32)) -> NoiseTree:
-    return NoiseTree(seed.to_bytes(32, "little"), server=server, campaign=campaign, mechanism=m)
+def tree(m: Mechanism, seed: int = 0, *, server: int = 0, covers: bytes = bytes(32)) -> NoiseTree:
+    return NoiseTree(seed.to_bytes(32, "little"), server=server, covers=covers, mechanism=m)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c['mechanism']}-{c['depth']}" for c in CASES])
 def test_frozen_noise(case: dict[str, Any]) -> None:
     m = mechanism(case["mechanism"], case["depth"], case["epsilon"], case["instances"])
     for server in (0, 1):
-        made = NoiseTree(
-            bytes.fromhex(case["seed"]), server=server, campaign=bytes.fromhex(case["campaign"]), mechanism=m
-        )
+        made = NoiseTree(bytes.fromhex(case["seed"]), server=server, covers=bytes.fromhex(case["covers"]), mechanism=m)
         assert made.at(case["positions"]).tolist() == case["noise"][server]
 
 
@@ -78,14 +76,14 @@ def test_the_exact_fallback_gives_the_same_draws(scale: float, monkeypatch: pyte
 def test_the_same_in_another_process() -> None:
     code = (
         "from campaign.mechanism import SliceTree; from servers.noise import NoiseTree;"
-        "t = NoiseTree(bytes(32), server=1, campaign=b'x' * 32, mechanism=SliceTree(12, 0.7));"
+        "t = NoiseTree(bytes(32), server=1, covers=b'x' * 32, mechanism=SliceTree(12, 0.7));"
         "print(t.curve().tolist())"
     )
     outputs = {
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for _ in range(2)
     }
-    here = NoiseTree(bytes(32), server=1, campaign=b"x" * 32, mechanism=SliceTree(12, 0.7)).curve().tolist()
+    here = NoiseTree(bytes(32), server=1, covers=b"x" * 32, mechanism=SliceTree(12, 0.7)).curve().tolist()
     assert outputs == {f"{here}\n"}
 
 
@@ -97,7 +95,7 @@ def test_other_seeds_servers_campaigns_and_mechanisms_are_independent(kind: type
         tree(m, 1),
         tree(m, 2),
         tree(m, 1, server=1),
-        tree(m, 1, campaign=b"other".ljust(32, b".")),
+        tree(m, 1, covers=b"other".ljust(32, b".")),
         tree(SliceTree(12, 1.0) if kind is not SliceTree else PaperTree(12, 1.0), 1),
     ]
     steps = [np.diff(source.curve()) for source in sources]
@@ -199,7 +197,7 @@ def test_bad_input() -> None:
     with pytest.raises(InvalidQuery, match=r"at most 2\^26 positions"):
         tree(SliceTree(32, 1.0)).curve()
     with pytest.raises(ValueError, match="32 bytes, got 31"):
-        NoiseTree(bytes(31), server=0, campaign=bytes(32), mechanism=SliceTree(8, 1.0))
+        NoiseTree(bytes(31), server=0, covers=bytes(32), mechanism=SliceTree(8, 1.0))
 
 
 def test_repr_hides_the_seed() -> None:

@@ -24,15 +24,15 @@ def positions(depth: int) -> list[int]:
 def case(name: str, depth: int, epsilon: float, instances: int) -> dict[str, object]:
     m = mechanism(name, depth, epsilon, instances)
     assert isinstance(m, SliceTree | PaperTree | ExactPaperTree)
-    seed, campaign = bytes(range(depth, depth + 32)), bytes(range(100, 132))
-    noise = {server: Oracle(seed, server, campaign, m) for server in (0, 1)}
+    seed, covers = bytes(range(depth, depth + 32)), bytes(range(100, 196))
+    noise = {server: Oracle(seed, server, covers, m) for server in (0, 1)}
     return {
         "mechanism": name,
         "depth": depth,
         "epsilon": epsilon,
         "instances": instances,
         "seed": seed.hex(),
-        "campaign": campaign.hex(),
+        "covers": covers.hex(),
         "positions": positions(depth),
         "noise": [[noise[server].noise(t) for t in positions(depth)] for server in (0, 1)],
     }

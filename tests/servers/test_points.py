@@ -1,0 +1,75 @@
+"""Points before there is a curve: bounded, and given up when nobody waits for them."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from bench.live import Pair, name
+from campaign.errors import Unavailable
+from fss import dcf
+from servers import evaluate
+from tests.servers.conftest import filled, new_campaign
+from tests.servers.test_uploads import code
+
+
+def test_an_evaluation_ends_when_whoever_asked_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "SLICE", 100)
+    monkeypatch.setattr(evaluate, "SLICE_WORK", 1)
+    keys, _ = dcf.gen(np.arange(1000) % 256, bits=8, binder=bytes(32), rand=np.random.default_rng(1).bytes(32 * 1000))
+    points, asked = np.array([3, 200]), 0
+
+    async def gone() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 4
+
+    async def here() -> bool:
+        return False
+
+    whole = asyncio.run(evaluate.share_at(keys, points, here))
+    assert whole.tolist() == dcf.sum_at_points(keys, points).tolist()
+    with pytest.raises(Unavailable, match="has gone"):
+        asyncio.run(evaluate.share_at(keys, points, gone))
+    assert asked == 5
+
+
+@pytest.mark.faults
+def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
+    with Pair(tmp_path, curve_bits="0", limits__points_times_keys="1200") as pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        few, many = (",".join(map(str, np.arange(1, n + 1) / 100)) for n in (20, 21))
+        assert len(pair.ask(0, campaign, "ecdf", at=few)["counts"]) == 20
+        with pair.analyst(0) as client:
+            refused = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": many})
+        assert (code(refused), "at most 20 points" in refused.json()["detail"]) == ("invalid-query", True)
+
+
+@pytest.mark.faults
+def test_a_question_that_nobody_waits_for_is_given_up_at_both_servers(tmp_path: Path) -> None:
+    """20 000 keys at 2000 points are some seconds of work; the asker leaves after half of one."""
+    with Pair(tmp_path, curve_bits="0") as pair:
+        grid = {"kind": "linear", "values": "integer", "from": 0, "to": 65535, "step": 1}
+        campaign = new_campaign(grid=grid)
+        pair.create(campaign)
+        pair.upload_values(campaign, np.arange(20_000))
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        at = ",".join(map(str, range(0, 65536, 33)))
+        with pair.client(0, pair.servers[0].analyst, timeout=0.5) as client, pytest.raises(httpx.TimeoutException):
+            client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": at})
+        until = time.monotonic() + 30
+        wanted = [(0, "/v1/campaigns/{cid}/ecdf"), (1, "/v1/peer/campaigns/{cid}/shares")]
+        while wanted:
+            role, route = wanted[0]
+            ended = [e for e in pair.events(role) if e["event"] == "request" and e["route"] == route]
+            if ended:
+                assert ended[0]["status"] == 503
+                wanted.pop(0)
+            assert time.monotonic() < until
+            time.sleep(0.1)

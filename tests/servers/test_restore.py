@@ -1,0 +1,91 @@
+"""A server that is restored from an old backup and sealed again with other content gives no difference away."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.live import Pair, envelopes
+from campaign.spec import Campaign
+from tests.servers.conftest import new_campaign, values
+from tests.servers.test_answers import both_noises, noise_tree, true_curve
+
+pytestmark = pytest.mark.faults
+
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+
+VICTIM = 37
+
+
+def _backup(pair: Pair) -> Path:
+    """A cold copy of both servers' data."""
+    copy = pair.folder / "backup"
+    for role in (0, 1):
+        pair.stop(role)
+        shutil.copytree(pair.folder / f"server{role}" / "data", copy / str(role))
+        pair.start(role)
+    return copy
+
+
+def _restore(pair: Pair, copy: Path, roles: tuple[int, ...]) -> None:
+    for role in roles:
+        pair.stop(role)
+        shutil.rmtree(pair.folder / f"server{role}" / "data")
+        shutil.copytree(copy / str(role), pair.folder / f"server{role}" / "data")
+        pair.start(role)
+
+
+def _published(pair: Pair, campaign: Campaign) -> Counts:
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    return np.array(pair.ask(0, campaign, "curve")["counts"])
+
+
+def _noise(pair: Pair, role: int, campaign: Campaign) -> Counts:
+    return noise_tree(pair, role, campaign).curve()[: campaign.grid.size]
+
+
+def test_another_key_under_a_victims_id_meets_other_noise(tmp_path: Path) -> None:
+    """Played by server 1 and whoever has the upload token: server 0 is restored, and another key gets the victim's id.
+
+    Server 1 knows its own noise and takes it off. With server 0's noise bound to the ids alone, what was left of the
+    difference of the two releases was 1 below the victim's value and 0 from there on.
+    """
+    with Pair(tmp_path) as pair:
+        campaign = new_campaign()
+        pair.create(campaign)
+        pair.upload_values(campaign, campaign.place(values(40)).positions)
+        copy = _backup(pair)
+        victim, other = envelopes(campaign, np.array([VICTIM])), envelopes(campaign, np.array([0]))
+        for role in (0, 1):
+            assert pair.upload(role, campaign, victim[role]).status_code == 200
+        first = _published(pair, campaign) - _noise(pair, 1, campaign)
+        before = _noise(pair, 0, campaign)
+
+        _restore(pair, copy, (0, 1))
+        for role in (0, 1):
+            exchanged = other[role][:48] + victim[role][48:64] + other[role][64:]
+            assert pair.upload(role, campaign, exchanged).status_code == 200
+        second = _published(pair, campaign) - _noise(pair, 1, campaign)
+        after = _noise(pair, 0, campaign)
+
+        assert (before != after).mean() > 0.5
+        step = np.where(np.arange(campaign.grid.size) < VICTIM, 1, 0)
+        assert (second - first).tolist() == (step + after - before).tolist()
+
+
+def test_the_same_content_after_a_restore_gives_the_same_answers(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign = new_campaign()
+        positions = campaign.place(values(40)).positions
+        pair.create(campaign)
+        pair.upload_values(campaign, positions)
+        copy = _backup(pair)
+        first = _published(pair, campaign)
+        _restore(pair, copy, (0,))
+        second = _published(pair, campaign)
+        assert first.tolist() == second.tolist()
+        exact = first - both_noises(pair, campaign)[: campaign.grid.size]
+        assert exact.tolist() == true_curve(campaign, positions)[: campaign.grid.size].tolist()
