@@ -159,8 +159,8 @@ def _seal(load: Load, every: float, rng: random.Random) -> None:
         fresh, full, old = _campaign(rng), load.open, load.sealed
         load.pair.create(fresh)
         load.open = fresh
-        with load.pair.operator(0) as client:
-            _call(load, "sealing", lambda c=client, f=full: c.post(f"/v1/campaigns/{name(f)}/seal"))  # type: ignore[misc]
+        load.pair.agree(full, 1)
+        _call(load, "sealing", lambda f=full: load.pair.agree(f, 0))  # type: ignore[misc]
         load.pair.wait_ready(full, 300)
         load.sealed = full
         time.sleep(1.0)  # questions under way still go to the old one

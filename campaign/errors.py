@@ -10,7 +10,7 @@ Problem
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
-|       TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded
+|       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded
 +-- TryAgain                nothing was lost; the same request may succeed later
     +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, Unavailable
 """
@@ -131,6 +131,14 @@ class CampaignSealed(Refused):
 
 class NotSealed(Refused):
     code, status, title = "not-sealed", 409, "The campaign is not sealed yet, so nothing can be asked"
+
+
+class SealNotAgreed(Refused):
+    code, status, title = (
+        "seal-not-agreed",
+        409,
+        "This server's operator has not agreed to sealing, and it is not closing time",
+    )
 
 
 class TooFewUploads(Refused):

@@ -78,6 +78,7 @@ def _campaign_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         ("show", "a campaign's description", _show),
         ("status", "where it stands on both servers", _status),
         ("seal", "fix the set of uploads and evaluate", _seal),
+        ("confirm", "erase the uploads that sealing left out", _confirm),
         ("export", "description and curve, as files", _export),
         ("delete", "erase keys and noise; the id is never used again", _delete),
     ):
@@ -216,12 +217,21 @@ def _status(args: argparse.Namespace) -> int:
 
 def _seal(args: argparse.Namespace) -> int:
     remotes = _remotes(args)
-    found = remotes[0].call("POST", f"/v1/campaigns/{args.id}/seal").json()
-    orphans = found["orphans"]
+    found, asked = operator.seal(remotes, args.id)
+    orphans = {asked: found["orphans"]["here"], 1 - asked: found["orphans"]["there"]}
     print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
-    print(f"{orphans['here']} at server 0, {orphans['there']} at server 1")
+    print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
+    if any(orphans.values()):
+        print(f"they are kept; to erase them: fss-server campaign confirm {args.id}")
     operator.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line}", end="", flush=True))
     print(f"\n\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
+    return OK
+
+
+def _confirm(args: argparse.Namespace) -> int:
+    for remote in _remotes(args):
+        erased = remote.call("POST", f"/v1/campaigns/{args.id}/confirm").json()["erased"]
+        print(f"server {remote.number}: {erased} uploads that were left out are erased")
     return OK
 
 

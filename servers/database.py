@@ -23,6 +23,8 @@ CAMPAIGNS = sa.Table(
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("stored", sa.Integer, nullable=False),
     sa.Column("freezes", sa.Integer, nullable=False),
+    sa.Column("agreed", sa.Boolean, nullable=False),  # this server's operator wants it sealed
+    sa.Column("erased", sa.Integer, nullable=False),  # uploads that were stored and withdrawn
     sa.Column("upload_token", sa.String(64)),
     sa.Column("noise_seed", sa.LargeBinary(32)),
     sa.Column("sealed_count", sa.Integer),
@@ -47,12 +49,23 @@ INVITATIONS = sa.Table(
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("token", sa.String(64), primary_key=True),
 )
-# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal.
+# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal. Ids belong to the
+# token that withdrew them (the invitation; empty for an open campaign), so that nobody withdraws for somebody else.
 WITHDRAWN = sa.Table(
     "withdrawn",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("token", sa.String(64), primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("was_stored", sa.Boolean, nullable=False),
+)
+# What a sealing left out, kept until this server's operator confirms it.
+LEFT_OUT = sa.Table(
+    "left_out",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
 )
 LEDGER = sa.Table(
     "ledger",

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from campaign.errors import PeerUnavailable, Problem, parse_problem
+from campaign.errors import PeerUnavailable, Problem, SealNotAgreed, parse_problem
 from campaign.spec import Campaign, to_base64url
 from servers.settings import BadSettings, hash_token
 from servers.setup import new_token
@@ -90,6 +90,19 @@ def create(remotes: list[Remote], new: Created) -> None:
             where = f"; it exists at server {', '.join(map(str, done))} only" if done else ""
             raise type(problem)(f"{problem.detail}{where}") from None
         done.append(remote.number)
+
+
+def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
+    """Each server gets its operator's word, and the last one to get it seals. Returns its answer and its number."""
+    for remote in remotes:
+        try:
+            return remote.call("POST", f"/v1/campaigns/{campaign_id}/seal").json(), remote.number
+        except SealNotAgreed:
+            continue
+    raise SealNotAgreed(
+        f"server {remotes[0].number} has your word now; the operator of the other one must type the same command, "
+        "and until then uploads go on"
+    )
 
 
 def environment(remotes: list[Remote], new: Created) -> str:

@@ -9,6 +9,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from campaign.errors import (
     CampaignClosed,
+    CampaignFull,
     InvalidCampaign,
     InvalidUpload,
     NotYetOpen,
@@ -34,6 +35,8 @@ from servers.node import Node
 from servers.store import SEALED, Entry, NewUploads
 
 router = APIRouter()
+
+MAX_WITHDRAWN = 1000  # ids in one request
 
 _CAMPAIGN_EXAMPLE = {
     "campaign": {
@@ -130,15 +133,26 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
 
 @router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
 async def seal_campaign(cid: CampaignId, request: Request) -> JSONResponse:
-    """Fix the set of uploads that reached both servers, for good. Can be repeated."""
+    """Fix the set of uploads that reached both servers, for good, once both operators want it. Can be repeated."""
     node = node_of(request)
     access.require(request, node.settings.tokens, OPERATOR)
     entry = node.store.entry(campaign_id(cid))
     async with node.seal_locks.setdefault(entry.campaign.id, asyncio.Lock()):
-        sealed, there = await seal.seal(node.store, node.writer.run, node.peer, entry.campaign, node.crash)
+        sealed, there = await seal.seal(
+            node.store, node.writer.run, node.peer, entry.campaign, node.clock(), node.crash
+        )
     node.begin(entry.campaign.id)
     found = {"count": sealed.sealed_count, "checksum": to_base64url(sealed.sealed_set or b"")}
     return JSONResponse({**found, "orphans": {"here": sealed.orphans or 0, "there": there}})
+
+
+@router.post("/v1/campaigns/{cid}/confirm", tags=["campaign"], dependencies=[BEARER])
+async def confirm(cid: CampaignId, request: Request) -> JSONResponse:
+    """Erase what the sealing left out on this server. Until then it is kept, in case that is not as it should be."""
+    node = node_of(request)
+    access.require(request, node.settings.tokens, OPERATOR)
+    campaign = campaign_id(cid)
+    return JSONResponse({"erased": await node.writer.run(lambda: node.store.erase_left_out(campaign))})
 
 
 @router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[BEARER])
@@ -193,16 +207,23 @@ async def upload(cid: CampaignId, request: Request) -> JSONResponse:
     openapi_extra=takes("application/octet-stream", {"type": "string", "format": "binary"}),
 )
 async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
-    """Erase uploads, named by their 16-byte ids, while the campaign is open. Ids that are not stored are ignored."""
+    """Erase uploads, named by their 16-byte ids, while the campaign is open; they are not taken again.
+
+    A token withdraws what came with it; uploads of others stay. What is stored is always erased. Ids that have not
+    arrived are remembered, so many as the token may upload; those beyond are among the failures.
+    """
     node = node_of(request)
     entry = node.admission(campaign_id(cid))
     invitation = access.require_uploader(request, node.settings.tokens, entry, node.store)
-    data = await body(request, node.settings.limits.body_bytes)
+    data = await body(request, 16 * MAX_WITHDRAWN)
     if len(data) % 16:
         raise InvalidUpload("uploads are withdrawn by their ids, 16 bytes each")
     ids = split_ids(data)
-    erased = await node.writer.run(lambda: node.store.withdraw(entry.campaign.id, ids, invitation))
-    return JSONResponse({"withdrawn": erased})
+    node.upload_rate.take(len(ids))
+    erased, forgotten = await node.writer.run(lambda: node.store.withdraw(entry.campaign.id, ids, invitation))
+    full = CampaignFull("not stored, and more ids were withdrawn before they arrived than can be remembered")
+    failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]
+    return JSONResponse({"withdrawn": erased, "failures": failures})
 
 
 def _rows(data: bytes, campaign: Campaign, role: int) -> list[tuple[bytes, bytes]]:
@@ -250,9 +271,10 @@ def status_of(node: Node, entry: Entry) -> dict[str, object]:
         "server": node.role,
         "digest": to_base64url(entry.campaign.digest),
         "min_uploads": entry.campaign.min_uploads,
+        "agreed": entry.agreed,
     }
     if entry.state == SEALED:
-        about |= {"count": entry.sealed_count, "orphans": entry.orphans}
+        about |= {"count": entry.sealed_count, "orphans": entry.orphans, "kept": node.store.left_out(entry.campaign.id)}
         about |= {"checksum": to_base64url(entry.sealed_set or b"")}
         about |= {"phase": work.phase if work else "waiting", "progress": round(work.progress, 4) if work else 0.0}
         if work and work.problem:

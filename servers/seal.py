@@ -1,8 +1,8 @@
 """Sealing: both servers agree, once, on the uploads that reached both.
 
     this server                              the other one
-    1. freeze: take no more uploads
-    2. ask it to freeze and list its ids  -> freeze; answer with all ids (or, sealed already, with the sealed set)
+    1. ask it to freeze and list its ids  -> freeze; answer with all ids (or, sealed already, with the sealed set)
+    2. freeze: take no more uploads
     3. the set is the ids on both sides
     4. send the set                       -> check that every id is here; seal
     5. seal
@@ -11,11 +11,15 @@ Every step is durable before the next and harmless when repeated. A crash anywhe
 them sealed; running it again, from either side, ends with the same set: frozen sides cannot change, and a sealed side
 hands out the set it sealed. Where too few uploads reached both, both thaw instead. Freezes are numbered, so that a
 seal that was overtaken by another one's thaw cannot act on the list it saw before.
+
+No server seals another: a side freezes only at the campaign's closing time, by its own clock, or when its own operator
+has agreed, and keeps what the agreed set leaves out until its operator confirms it.
 """
 
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
@@ -60,9 +64,9 @@ class Listed:
 _HEAD = struct.Struct("<?Q32s")
 
 
-def list_ids(store: Store, campaign: Campaign) -> Listed:
+def list_ids(store: Store, campaign: Campaign, now: datetime) -> Listed:
     """Steps 1 and 2: freeze, and say what is here."""
-    entry = store.freeze(campaign.id)
+    entry = store.freeze(campaign.id, closed=campaign.closes is not None and now >= campaign.closes)
     return Listed(entry.state == SEALED, entry.freezes, campaign.digest, store.ids(campaign.id))
 
 
@@ -85,12 +89,16 @@ class Run(Protocol):
 
 
 async def seal(
-    store: Store, run: Run, peer: PeerClient, campaign: Campaign, crash: Callable[[str], None]
+    store: Store, run: Run, peer: PeerClient, campaign: Campaign, now: datetime, crash: Callable[[str], None]
 ) -> tuple[Entry, int]:
-    """Run the protocol from this side. Returns what was sealed, and how many uploads the other side had alone."""
-    mine = await run(lambda: list_ids(store, campaign))
-    crash("seal-frozen-here")
+    """Run the protocol at the wish of this side's operator.
+
+    Returns what was sealed, and how many uploads the other side had alone.
+    """
+    await run(lambda: store.agree(campaign.id))
     theirs = Listed.decode(await peer.call("POST", campaign.id, "/freeze", most=_HEAD.size + 16 * campaign.max_uploads))
+    crash("seal-frozen-there")
+    mine = await run(lambda: list_ids(store, campaign, now))
     crash("seal-frozen-both")
     check_digest(campaign.digest, theirs.digest)
     ids = _agreed(mine, theirs)

@@ -20,8 +20,10 @@ from campaign.errors import (
     CampaignFull,
     CampaignSealed,
     InvitationSpent,
+    NotSealed,
     PeerMismatch,
     Problem,
+    SealNotAgreed,
     TooFewUploads,
     UnknownCampaign,
     UploadConflict,
@@ -32,6 +34,7 @@ from servers.database import (
     CAMPAIGNS,
     INVITATIONS,
     LEDGER,
+    LEFT_OUT,
     META,
     UPLOADS,
     WITHDRAWN,
@@ -47,6 +50,10 @@ OPEN, FROZEN, SEALED, DELETED = "open", "frozen", "sealed", "deleted"
 
 # SQLite takes at most 32766 variables in a statement.
 _BATCH = 10_000
+# How often a campaign or an invitation may be filled anew by withdrawing: it bounds the ids to be remembered.
+REFILLS = 10
+# Ids that one token may withdraw before they arrived, beyond as many as it may upload.
+SPARE_WITHDRAWALS = 1000
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,8 @@ class Entry:
     state: str
     stored: int
     freezes: int
+    agreed: bool
+    erased: int
     upload_token: str | None
     noise_seed: bytes
     sealed_count: int | None
@@ -136,6 +145,8 @@ class Store:
                     state=OPEN,
                     stored=0,
                     freezes=0,
+                    agreed=False,
+                    erased=0,
                     upload_token=upload_token,
                     noise_seed=os.urandom(32),
                 )
@@ -163,7 +174,7 @@ class Store:
         """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again."""
         with self._transaction() as db:
             _entry(db, campaign_id)
-            for table in (UPLOADS, INVITATIONS, WITHDRAWN):
+            for table in (UPLOADS, INVITATIONS, WITHDRAWN, LEFT_OUT):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = dict.fromkeys(("upload_token", "noise_seed", "sealed_set", "file_digest"))
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=DELETED, spec=b"", **blank))
@@ -190,7 +201,9 @@ class Store:
                 fresh.append((upload_id, key))
             elif known[upload_id] != key:
                 failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
-        if request.campaign in self._has_withdrawn and (gone := _withdrawn(db, request.campaign, ids)):
+        if request.campaign in self._has_withdrawn and (
+            gone := _withdrawn(db, request.campaign, request.invitation, ids)
+        ):
             failures += [(i, UploadWithdrawn("an upload with this id was withdrawn")) for i, _ in fresh if i in gone]
             fresh = [row for row in fresh if row[0] not in gone]
         if not fresh:
@@ -214,34 +227,50 @@ class Store:
         campaign = entry.campaign
         if entry.stored + fresh > campaign.max_uploads:
             return CampaignFull(f"the campaign takes {campaign.max_uploads} uploads and has {entry.stored}")
+        if entry.erased + entry.stored + fresh > REFILLS * campaign.max_uploads:
+            return CampaignFull(f"{entry.erased} uploads of this campaign were withdrawn; it takes no more")
         if request.invitation is not None:
             mine = (UPLOADS.c.campaign == campaign.id) & (UPLOADS.c.invitation == request.invitation)
             used = _count(db, mine)
             if used + fresh > campaign.max_instances:
                 return InvitationSpent(f"an invitation is good for {campaign.max_instances} uploads; {used} are stored")
+            erased = _remembered(db, campaign.id, request.invitation, was_stored=True)
+            if erased + used + fresh > REFILLS * campaign.max_instances:
+                return InvitationSpent(f"{erased} uploads of this invitation were withdrawn; it takes no more")
         return None
 
-    def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> int:
-        """Erase uploads at their party's wish, while the campaign is open; returns how many there were.
+    def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> tuple[int, list[bytes]]:
+        """Erase uploads at their party's wish, while the campaign is open.
 
-        They are not taken again: a copy may still be on its way.
+        They are not taken again from the same token: a copy may still be on its way. So ids that are not stored are
+        remembered too, but no more of them than the token may upload. Uploads of another token are left alone.
+        Returns how many were erased, and the ids that could not be remembered.
         """
-        mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.invitation == invitation)
-        erased = 0
+        token, wanted = invitation or "", sorted(set(ids))
         with self._transaction() as db:
             entry = _entry(db, campaign_id)
             if entry.state != OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
+            owners = _owners(db, campaign_id, wanted)
+            mine = [i for i in wanted if owners.get(i, "nobody") == invitation]
+            absent = set(wanted) - owners.keys() - _withdrawn(db, campaign_id, invitation, wanted)
+            room = _room(entry.campaign, invitation) - _remembered(db, campaign_id, invitation, was_stored=False)
+            early = sorted(absent)[: max(0, room)]
             self._has_withdrawn.add(campaign_id)
-            _remember_withdrawn(db, entry.campaign, ids)
-            for start in range(0, len(ids), _BATCH):
-                some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
-                erased += db.execute(UPLOADS.delete().where(mine, some)).rowcount
-            stored = CAMPAIGNS.c.stored - erased
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=stored))
-        if erased:
+            rows = [(i, True) for i in mine] + [(i, False) for i in early]
+            if rows:
+                db.execute(
+                    WITHDRAWN.insert(),
+                    [{"campaign": campaign_id, "token": token, "id": i, "was_stored": stored} for i, stored in rows],
+                )
+            for start in range(0, len(mine), _BATCH):
+                some = UPLOADS.c.id.in_(mine[start : start + _BATCH])
+                db.execute(UPLOADS.delete().where(UPLOADS.c.campaign == campaign_id, some))
+            counts = {"stored": CAMPAIGNS.c.stored - len(mine), "erased": CAMPAIGNS.c.erased + len(mine)}
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
+        if mine:
             forget(self._engine)
-        return erased
+        return len(mine), sorted(absent - set(early))
 
     def ids(self, campaign_id: bytes) -> bytes:
         """The ids of all uploads, sorted, one after the other."""
@@ -257,22 +286,34 @@ class Store:
 
     # Sealing
 
-    def freeze(self, campaign_id: bytes) -> Entry:
-        """Take no more uploads. Every freeze has a number, so that nobody acts on what an older one saw."""
+    def agree(self, campaign_id: bytes) -> None:
+        """This server's operator wants the campaign sealed; good for one freeze, by whichever server asks for it."""
         with self._transaction() as db:
             if _entry(db, campaign_id).state == OPEN:
+                db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(agreed=True))
+
+    def freeze(self, campaign_id: bytes, *, closed: bool) -> Entry:
+        """Take no more uploads: at closing time, or because this server's own operator agreed, never before.
+
+        Every freeze has a number, so that nobody acts on what an older one saw.
+        """
+        with self._transaction() as db:
+            entry = _entry(db, campaign_id)
+            if entry.state == OPEN:
+                if not (closed or entry.agreed):
+                    raise SealNotAgreed("this server's operator has not agreed to sealing; uploads go on")
                 mine = CAMPAIGNS.c.id == campaign_id
                 db.execute(CAMPAIGNS.update().where(mine).values(state=FROZEN, freezes=CAMPAIGNS.c.freezes + 1))
             return _entry(db, campaign_id)
 
     def thaw(self, campaign_id: bytes, freeze: int) -> None:
-        """Take uploads again, if this freeze is still the last word."""
+        """Take uploads again, if this freeze is still the last word. The next one needs the operator's word again."""
         with self._transaction() as db:
             _require_freeze(_entry(db, campaign_id), freeze)
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=OPEN))
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=OPEN, agreed=False))
 
     def seal(self, campaign_id: bytes, freeze: int, ids: Sequence[bytes], key_set: bytes) -> Entry:
-        """Fix the set of uploads for good, and erase the keys that reached only one server."""
+        """Fix the set of uploads for good. What it leaves out is kept apart until this server's operator confirms."""
         with self._transaction() as db:
             entry = _entry(db, campaign_id)
             if entry.state == SEALED:
@@ -288,16 +329,31 @@ class Store:
                 raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
             orphans = sorted(here - agreed)
             for start in range(0, len(orphans), _BATCH):
-                some = UPLOADS.c.id.in_(orphans[start : start + _BATCH])
-                db.execute(UPLOADS.delete().where(UPLOADS.c.campaign == campaign_id, some))
+                some = (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(orphans[start : start + _BATCH])
+                left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id, UPLOADS.c.key).where(some)
+                db.execute(LEFT_OUT.insert().from_select(["campaign", "id", "key"], left))
+                db.execute(UPLOADS.delete().where(some))
             db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             count = len(agreed)
             values = {"sealed_count": count, "sealed_set": key_set, "orphans": len(orphans), "stored": count}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(state=SEALED, **values))
-            sealed = _entry(db, campaign_id)
-        if orphans:
+            return _entry(db, campaign_id)
+
+    def left_out(self, campaign_id: bytes) -> int:
+        """How many uploads that were left out of the set are still kept."""
+        with self._engine.connect() as db:
+            mine = LEFT_OUT.c.campaign == campaign_id
+            return int(db.execute(sa.select(sa.func.count()).select_from(LEFT_OUT).where(mine)).scalar_one())
+
+    def erase_left_out(self, campaign_id: bytes) -> int:
+        """The operator confirms the sealing: what was left out is erased. Returns how many uploads that were."""
+        with self._transaction() as db:
+            if _entry(db, campaign_id).state != SEALED:
+                raise NotSealed("nothing has been left out yet; the campaign is not sealed")
+            erased = db.execute(LEFT_OUT.delete().where(LEFT_OUT.c.campaign == campaign_id)).rowcount
+        if erased:
             forget(self._engine)
-        return sealed
+        return erased
 
     def set_file_digest(self, campaign_id: bytes, digest: bytes) -> None:
         with self._transaction() as db:
@@ -340,6 +396,8 @@ def _entry(db: Connection, campaign_id: bytes) -> Entry:
         state=row.state,
         stored=row.stored,
         freezes=row.freezes,
+        agreed=row.agreed,
+        erased=row.erased,
         upload_token=row.upload_token,
         noise_seed=row.noise_seed,
         sealed_count=row.sealed_count,
@@ -364,22 +422,37 @@ def _keys(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> dict[byte
     return found
 
 
-def _withdrawn(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> set[bytes]:
-    """Those of these ids that were withdrawn."""
-    found: set[bytes] = set()
+def _owners(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> dict[bytes, str | None]:
+    """The invitation (or None) of each of these uploads that is stored."""
+    found: dict[bytes, str | None] = {}
     for start in range(0, len(ids), _BATCH):
-        some = WITHDRAWN.c.id.in_(ids[start : start + _BATCH])
-        found.update(db.execute(sa.select(WITHDRAWN.c.id).where(WITHDRAWN.c.campaign == campaign_id, some)).scalars())
+        some = UPLOADS.c.id.in_(ids[start : start + _BATCH])
+        rows = db.execute(sa.select(UPLOADS.c.id, UPLOADS.c.invitation).where(UPLOADS.c.campaign == campaign_id, some))
+        found.update((row.id, row.invitation) for row in rows)
     return found
 
 
-def _remember_withdrawn(db: Connection, campaign: Campaign, ids: Sequence[bytes]) -> None:
-    fresh = set(ids) - _withdrawn(db, campaign.id, ids)
-    known = sa.select(sa.func.count()).select_from(WITHDRAWN).where(WITHDRAWN.c.campaign == campaign.id)
-    if db.execute(known).scalar_one() + len(fresh) > campaign.max_uploads:
-        raise CampaignFull(f"at most {campaign.max_uploads} uploads can be withdrawn from this campaign")
-    if fresh:
-        db.execute(WITHDRAWN.insert(), [{"campaign": campaign.id, "id": i} for i in sorted(fresh)])
+def _by_token(campaign_id: bytes, invitation: str | None) -> sa.ColumnElement[bool]:
+    return (WITHDRAWN.c.campaign == campaign_id) & (WITHDRAWN.c.token == (invitation or ""))
+
+
+def _withdrawn(db: Connection, campaign_id: bytes, invitation: str | None, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that the same token withdrew."""
+    found: set[bytes] = set()
+    for start in range(0, len(ids), _BATCH):
+        some = _by_token(campaign_id, invitation) & WITHDRAWN.c.id.in_(ids[start : start + _BATCH])
+        found.update(db.execute(sa.select(WITHDRAWN.c.id).where(some)).scalars())
+    return found
+
+
+def _remembered(db: Connection, campaign_id: bytes, invitation: str | None, *, was_stored: bool) -> int:
+    mine = _by_token(campaign_id, invitation) & (WITHDRAWN.c.was_stored == was_stored)
+    return int(db.execute(sa.select(sa.func.count()).select_from(WITHDRAWN).where(mine)).scalar_one())
+
+
+def _room(campaign: Campaign, invitation: str | None) -> int:
+    """How many ids a token may withdraw that have not arrived."""
+    return SPARE_WITHDRAWALS + (campaign.max_uploads if invitation is None else campaign.max_instances)
 
 
 def _count(db: Connection, where: sa.ColumnElement[bool]) -> int:

@@ -27,6 +27,7 @@ def test_codes_are_unique_and_stable() -> None:
             "peer-mismatch",
             "peer-unavailable",
             "refused",
+            "seal-not-agreed",
         ],
         *[
             "storage-full",

@@ -30,6 +30,7 @@ UNDERSTANDABLE = {
     "not-sealed",
     "not-yet-open",
     "peer-unavailable",
+    "seal-not-agreed",
     "too-few-uploads",
     "too-many-requests",
     "unavailable",
@@ -106,6 +107,8 @@ class Play:
                 self.model.withdrawn.update(batch.ids)
 
     def seal(self, role: int) -> bool:
+        """Both operators want it sealed, this one last."""
+        self.call(1 - role, self.world.pair.servers[1 - role].operator, "POST", f"{self.path}/seal")
         found = self.call(role, self.world.pair.servers[role].operator, "POST", f"{self.path}/seal")
         if found is not None:
             self.model.told_sealed(found["count"], found["checksum"])

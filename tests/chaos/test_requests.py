@@ -57,7 +57,12 @@ def state(pair: Pair, role: int = 0) -> list[Any]:
 
 
 # What an operator does on purpose; tests/servers has who may.
-CHANGES = {("POST", "/v1/campaigns"), ("POST", "/v1/campaigns/{cid}/seal"), ("DELETE", "/v1/campaigns/{cid}")}
+CHANGES = {
+    ("POST", "/v1/campaigns"),
+    ("POST", "/v1/campaigns/{cid}/seal"),
+    ("POST", "/v1/campaigns/{cid}/confirm"),
+    ("DELETE", "/v1/campaigns/{cid}"),
+}
 
 
 def test_nothing_that_the_description_allows_breaks_a_server(pair: Pair, campaign: Campaign) -> None:

@@ -20,6 +20,7 @@ ROUTES = [
     ("POST", "/v1/campaigns", {"operator"}),
     ("GET", "/v1/campaigns/{id}/status", {"operator"}),
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
+    ("POST", "/v1/campaigns/{id}/confirm", {"operator"}),
     ("DELETE", "/v1/campaigns/{id}", {"operator"}),
     ("POST", "/v1/campaigns/{id}/uploads", {"upload"}),
     ("POST", "/v1/campaigns/{id}/uploads/withdraw", {"upload"}),

@@ -153,6 +153,7 @@ def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
 def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path, reply: bytes) -> None:
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
+        pair.agree(campaign, 1)
         with pair.client(1, (pair.folder / "server0" / "peer.token").read_text().strip()) as client:
             listed = client.post(f"/v1/peer/campaigns/{name(campaign)}/freeze").content
         pair.stop(1)
@@ -192,6 +193,7 @@ def peer_call(pair: Pair, campaign: Campaign, what: str, body: bytes = b"") -> h
 def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
+        pair.agree(campaign, 0)
         listed = Listed.decode(peer_call(pair, campaign, "freeze").content)
         for ids in (b"", listed.ids[:16]):
             refused = peer_call(pair, campaign, "agree", encode_set(campaign, listed.freeze, ids))
@@ -202,9 +204,12 @@ def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> Non
 def test_a_seal_that_was_overtaken_cannot_erase_later_uploads(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
+        pair.agree(campaign, 0)
         old = Listed.decode(peer_call(pair, campaign, "freeze").content)
         assert peer_call(pair, campaign, "thaw", encode_set(campaign, old.freeze, b"")).status_code == 200
         pair.upload_values(campaign, np.array([7]))
+        assert peer_call(pair, campaign, "freeze").json()["type"].endswith("seal-not-agreed")
+        pair.agree(campaign, 0)
         new = Listed.decode(peer_call(pair, campaign, "freeze").content)
         assert new.freeze == old.freeze + 1
         for stale in ("agree", "thaw"):

@@ -23,7 +23,7 @@ from tests.servers.test_answers import both_noises, true_curve
 pytestmark = pytest.mark.faults
 
 SEAL_POINTS = [
-    (0, "seal-frozen-here"),
+    (0, "seal-frozen-there"),
     (0, "seal-frozen-both"),
     (0, "seal-sealed-there"),
     (0, "seal-sealed-both"),
@@ -41,6 +41,7 @@ def test_sealing_survives_a_crash_at_every_step(tmp_path: Path, role: int, point
     pair.configure(role, crash_at=f'"{point}"')
     with pair:
         campaign, positions = filled(pair)
+        pair.agree(campaign, 1)
         with pair.operator(0) as client, suppress(httpx.HTTPError):
             client.post(f"/v1/campaigns/{name(campaign)}/seal")
         assert pair.exited(role) == 137

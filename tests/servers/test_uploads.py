@@ -184,8 +184,8 @@ def test_too_few_uploads_leave_the_campaign_open(pair: Pair) -> None:
     data = some(campaign, 20)
     for role in (0, 1):
         pair.upload(role, campaign, data[role])
-    with pair.operator(0) as client:
-        response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
+    assert code(pair.agree(campaign, 1)) == "seal-not-agreed"
+    response = pair.agree(campaign, 0)
     assert (response.status_code, code(response)) == (409, "too-few-uploads")
     more = some(campaign, 40, seed=11)
     for role in (0, 1):
