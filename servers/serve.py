@@ -1,4 +1,4 @@
-"""Running the application: HTTPS as the settings say, deadlines for heads of requests, and a prompt end."""
+"""Running the application: HTTPS as the settings say, bounds and deadlines for heads of requests, and a prompt end."""
 
 import logging
 import socket
@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from servers import log
+from servers.heads import HEAD_BYTES, BoundedProtocol
 from servers.settings import Settings
 
 KEEP_ALIVE_S = 75
@@ -32,6 +33,9 @@ def serve(app: FastAPI, settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=30,
         timeout_keep_alive=KEEP_ALIVE_S,
+        http=BoundedProtocol,
+        ws="none",
+        h11_max_incomplete_event_size=2 * HEAD_BYTES,  # ours comes first, and has a proper answer
     )
     _Server(config, settings.limits.body_s).run()
 
