@@ -30,7 +30,7 @@ from servers.http import as_json, campaign_id
 from servers.keyset import set_checksum
 from servers.noise import NoiseTree
 from servers.peer import PeerClient
-from servers.serve import serve
+from servers.serve import listen, serve
 from servers.settings import Settings, load
 
 Positions = NDArray[np.int64]
@@ -179,7 +179,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.baseline_server", description=__doc__)
     parser.add_argument("--config", type=Path, required=True)
     settings = load(parser.parse_args(argv).config)
-    serve(build_app(settings), settings)
+    serve(build_app(settings), settings, listen(settings))
     return 0
 
 

@@ -5,8 +5,8 @@ expected and, where it helps, what to do. `document` is the RFC 9457 form that s
 
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
-|   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, BodyTooLarge, BodyTooSlow,
-|       UnsupportedMediaType, NotSmoothed, TooNoisy
+|   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, HeadTooLarge, BodyTooLarge,
+|       BodyTooSlow, UnsupportedMediaType, NotSmoothed, TooNoisy
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
@@ -55,6 +55,10 @@ class InvalidUpload(InvalidInput):
 
 class InvalidQuery(InvalidInput):
     code, status, title = "invalid-query", 400, "The question cannot be answered by this campaign"
+
+
+class HeadTooLarge(InvalidInput):
+    code, status, title = "head-too-large", 431, "The head of the request is larger than the server accepts"
 
 
 class BodyTooLarge(InvalidInput):

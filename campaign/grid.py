@@ -21,7 +21,7 @@ from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
 from campaign.errors import InvalidCampaign, InvalidQuery, InvalidValue
 
@@ -62,7 +62,7 @@ def day_number(text: str) -> int:
     try:
         return (date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)).toordinal() - _EPOCH
     except ValueError:
-        raise InvalidValue(f"{text!r} is not a date like 2026-03-31") from None
+        raise InvalidValue(f"{_short(text)} is not a date like 2026-03-31") from None
 
 
 def _plain(x: float | str) -> float:
@@ -290,7 +290,7 @@ class ExplicitGrid(_ListedGrid):
     """Thresholds one by one, strictly increasing."""
 
     kind: Literal["explicit"]
-    at: tuple[End, ...]
+    at: Annotated[tuple[End, ...], FailFast()]
 
     @model_validator(mode="before")
     @classmethod

@@ -33,17 +33,29 @@ from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
 from campaign.grid import MAX_BITS, Floats, Grid, check_strata
 from campaign.mechanism import MAX_EPSILON, Mechanism, mechanism
+from campaign.wording import listed, short
 from fss.keys import KeyType, Scheme
 
 ID_BYTES = 32
 DIGEST_BYTES = 32
 MAX_UPLOADS = 100_000_000
 MAX_STRATA = 4096
+# Of one JSON object: more than any message of ours has.
+MAX_FIELDS = 100
 _DIGEST_CONTEXT = b"fss-ecdf campaign 1\n"
 
 
@@ -94,7 +106,7 @@ Id = Annotated[
     bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
+Names = Annotated[tuple[Name, ...], FailFast(), BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
 
 
 @dataclass(frozen=True)
@@ -172,8 +184,12 @@ class Campaign(BaseModel):
 
     def stratum(self, name: str) -> int:
         if name not in self.strata:
-            raise InvalidQuery(f"stratum {name!r} is not one of {', '.join(map(repr, self.strata))}")
+            raise InvalidQuery(f"stratum {short(repr(name))} is not one of {self._known_strata}")
         return self.strata.index(name)
+
+    @property
+    def _known_strata(self) -> str:
+        return listed([short(repr(name)) for name in self.strata], ", ")
 
     def position(self, stratum: int, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the count of a stratum at a grid index is read; index -1 is the end of what comes before it."""
@@ -193,14 +209,14 @@ class Campaign(BaseModel):
     def _strata_of(self, names: Sequence[str] | None, count: int, first_row: int) -> NDArray[np.int64]:
         if names is None:
             if len(self.strata) > 1:
-                raise InvalidValue(f"every value needs its stratum, one of {', '.join(map(repr, self.strata))}")
+                raise InvalidValue(f"every value needs its stratum, one of {self._known_strata}")
             return np.zeros(count, np.int64)
         if len(names) != count:
             raise InvalidValue(f"{count} values but {len(names)} strata")
         number = {name: i for i, name in enumerate(self.strata)}
         for row, name in enumerate(names, first_row):
             if name not in number:
-                raise InvalidValue(f"row {row}: stratum {name!r} is not one of {', '.join(map(repr, self.strata))}")
+                raise InvalidValue(f"row {row}: stratum {short(repr(name))} is not one of {self._known_strata}")
         return np.array([number[name] for name in names], np.int64)
 
     @cached_property
@@ -230,7 +246,7 @@ class Campaign(BaseModel):
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
-            raise InvalidCampaign("; ".join(_explain(e) for e in error.errors())) from None
+            raise InvalidCampaign(listed([_explain(e) for e in error.errors()])) from None
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Campaign":
@@ -267,6 +283,8 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_FIELDS:
+        raise ValueError(f"{len(pairs)} fields in one object; no message has more than {MAX_FIELDS}")
     fields = dict(pairs)
     if len(fields) != len(pairs):
         raise ValueError("a field occurs twice")
@@ -289,11 +307,11 @@ def _toml(value: object) -> str:
 
 def _explain(error: Any) -> str:
     """One pydantic error as: field: what was wrong and what was expected."""
-    where = ".".join(str(part) for part in error["loc"] if part not in ("linear", "logarithmic", "explicit"))
+    where = ".".join(short(str(part)) for part in error["loc"] if part not in ("linear", "logarithmic", "explicit"))
     what = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         what = "unknown field"
-    return f"{where}: {what}" if where else what
+    return f"{where}: {short(what, 500)}" if where else short(what, 500)
 
 
 def check_digest(expected: bytes, given: bytes) -> None:

@@ -16,10 +16,20 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
 from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, parse_json, to_base64url
+from campaign.wording import listed, short
 from fss import FssError, KeyBatch, field
 from fss.field import Words
 
@@ -146,7 +156,7 @@ def _same_length(message: M, *columns: list[Any]) -> M:
 
 
 def read(kind: type[M], data: str | bytes | Mapping[str, Any]) -> M:
-    """A message from JSON text or parsed JSON; the error names every field that is wrong."""
+    """A message from JSON text or parsed JSON; the error names the fields that are wrong."""
     try:
         fields = data if isinstance(data, Mapping) else parse_json(data)
     except (ValueError, RecursionError) as error:
@@ -154,15 +164,19 @@ def read(kind: type[M], data: str | bytes | Mapping[str, Any]) -> M:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'message'}: {e['msg']}" for e in error.errors())
-        raise InvalidQuery(f"not a {kind.__name__}: {wrong}") from None
+        raise InvalidQuery(f"not a {kind.__name__}: {listed([_explain(e) for e in error.errors()])}") from None
+
+
+def _explain(error: Any) -> str:
+    where = ".".join(short(str(part)) for part in error["loc"]) or "message"
+    return f"{where}: {short(error['msg'], 500)}"
 
 
 class ShareQuery(Message):
     """One server asks the other for its noised shares at positions, or at all of them."""
 
     digest: Digest
-    positions: list[Position] | Literal["all"]
+    positions: Annotated[list[Position], Field(fail_fast=True)] | Literal["all"]
 
 
 TokenHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -173,7 +187,7 @@ class NewCampaign(Message):
 
     campaign: dict[str, Any]
     upload_token: TokenHash | None = None
-    invitations: list[TokenHash] = Field(default_factory=list, max_length=1_000_000)
+    invitations: Annotated[list[TokenHash], FailFast()] = Field(default_factory=list, max_length=1_000_000)
 
 
 class CampaignCreated(Message):
@@ -247,7 +261,7 @@ class HistogramAnswer(Answer):
 class GroupsQuery(Message):
     """Observed and expected counts of score groups, each up to one of these scores; costs epsilon from the reserve."""
 
-    upper_ends: list[float] = Field(min_length=2, max_length=1000)
+    upper_ends: Annotated[list[float], FailFast()] = Field(min_length=2, max_length=1000)
     epsilon: float = Field(ge=0.01, le=20)
 
 

@@ -220,6 +220,17 @@ def groups(campaign: Campaign, query: GroupsQuery) -> Groups:
     return Groups(campaign, query, ends)
 
 
+def _rate(asked: Groups) -> float:
+    """What the log-probability of the noise falls by for each unit of a record."""
+    return asked.query.epsilon / GROUPS_SENSITIVITY / asked.campaign.max_instances
+
+
+def group_noise(asked: Groups, prf: Prf) -> list[DiscreteLaplace | FineLaplace]:
+    """One server's noise of O_0, O_1, E_0 and E_1."""
+    observed, expected = DiscreteLaplace(prf, _rate(asked)), FineLaplace(prf, _rate(asked) / SCORE_UNIT)
+    return [observed, observed, expected, expected]
+
+
 def group_shares(asked: Groups, share: Words, prf: Prf) -> Words:
     """One server's noised share of (O_0, O_1, E_0, E_1) of every group: shape (4 groups,)."""
     campaign = asked.campaign
@@ -234,10 +245,8 @@ def group_shares(asked: Groups, share: Words, prf: Prf) -> Words:
     both = field.add(cells[0], cells[1])
     unit = np.uint64(SCORE_UNIT)
     columns = [cells[0], cells[1], field.scale(both, unit - scores), field.scale(both, scores)]
-    rate = asked.query.epsilon / GROUPS_SENSITIVITY / campaign.max_instances
-    noise = [DiscreteLaplace(prf, rate)] * 2 + [FineLaplace(prf, rate / SCORE_UNIT)] * 2
     out = []
-    for level, (column, source) in enumerate(zip(columns, noise, strict=True)):
+    for level, (column, source) in enumerate(zip(columns, group_noise(asked, prf), strict=True)):
         sums = [int(field.total(column[a + 1 : b + 1])) for a, b in zip(asked.starts, asked.ends, strict=True)]
         out.append(field.add(np.array(sums, np.uint64), field.encode(source.at(level, np.arange(len(sums))))))
     return np.concatenate(out)
@@ -245,7 +254,7 @@ def group_shares(asked: Groups, share: Words, prf: Prf) -> Words:
 
 def group_errors(asked: Groups) -> tuple[float, float]:
     """Standard errors of an observed and of an expected count."""
-    rate = asked.query.epsilon / GROUPS_SENSITIVITY / asked.campaign.max_instances
+    rate = _rate(asked)
 
     def deviation(r: float) -> float:
         return math.sqrt(SERVERS * 2 * math.exp(-r) / math.expm1(-r) ** 2)

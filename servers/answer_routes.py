@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -25,7 +26,7 @@ from campaign.wire import (
 from fss import field
 from servers import access, answer
 from servers.access import ANALYST, OPERATOR
-from servers.http import BEARER, MAX_JSON_BYTES, CampaignId, Stratum, as_json, body, campaign_id, node_of, takes
+from servers.http import BEARER, SMALL_BODY, CampaignId, Stratum, as_json, body, campaign_id, node_of, parsed, takes
 from servers.node import Node, Work
 from servers.store import Entry
 
@@ -117,7 +118,7 @@ async def groups(cid: CampaignId, request: Request) -> JSONResponse:
     node = node_of(request)
     access.require(request, node.settings.tokens, ANALYST)
     entry, work = node.sealed(campaign_id(cid))
-    query = read(GroupsQuery, await body(request, MAX_JSON_BYTES))
+    query = await parsed(partial(read, GroupsQuery), await body(request, SMALL_BODY))
     asked = answer.groups(entry.campaign, query)
     message = PeerGroupsQuery(digest=entry.campaign.digest, **query.model_dump()).to_json().encode()
     # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.

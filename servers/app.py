@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from campaign.errors import InvalidQuery, NoSuchRoute, Problem
+from campaign.wording import listed, short
 from servers import answer_routes, log, metrics, peer_routes
 from servers import routes as public_routes
 from servers.node import Node
@@ -69,8 +70,8 @@ async def _on_problem(_: Request, error: Exception) -> Response:
 
 async def _on_validation(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    wrong = "; ".join(f"{'.'.join(map(str, e['loc'][1:]))}: {e['msg']}" for e in error.errors())
-    return problem_response(InvalidQuery(wrong))
+    wrong = [f"{short('.'.join(map(str, e['loc'][1:])))}: {short(e['msg'], 500)}" for e in error.errors()]
+    return problem_response(InvalidQuery(listed(wrong)))
 
 
 async def _on_http(_: Request, error: Exception) -> Response:

@@ -6,6 +6,8 @@ import os
 import secrets
 import ssl
 import sys
+import tomllib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import httpx
@@ -17,7 +19,7 @@ from fss import BackendError, backend
 from servers import log, operator, setup
 from servers.app import build_app
 from servers.database import Damaged
-from servers.serve import clock, serve
+from servers.serve import clock, listen, serve
 from servers.settings import BadSettings, load
 
 
@@ -116,7 +118,8 @@ def _init_pair(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     settings = load(args.config)
     log.event("starting", server=settings.role, backend=backend())
-    serve(build_app(settings, clock(settings)), settings)
+    sockets = listen(settings)
+    serve(build_app(settings, clock(settings)), settings, sockets)
     return OK
 
 
@@ -136,25 +139,31 @@ def _health(args: argparse.Namespace) -> int:
     return OK if answer.status_code == 200 else TRY_LATER
 
 
-def _remotes(args: argparse.Namespace) -> list[operator.Remote]:
-    return operator.load_remotes(args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml")))
+def _remotes(args: argparse.Namespace) -> AbstractContextManager[list[operator.Remote]]:
+    return operator.remotes_of(args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml")))
+
+
+def _has_id(text: str) -> bool:
+    try:
+        return "id" in tomllib.loads(text)
+    except ValueError:
+        return False  # whoever reads the campaign says what is wrong with it
 
 
 def _create(args: argparse.Namespace) -> int:
     text, kept = args.file.read_text(), args.file.with_suffix(".tokens.json")
-    has_id = any(line.split("=")[0].strip() == "id" for line in text.splitlines())
     # Id and tokens are on disk before the first server hears of them, so that a repetition completes what failed.
     known = json.loads(kept.read_text()) if kept.exists() else {}
     given = bytes.fromhex(known["id"]) if known else new_id(secrets.token_bytes)
-    campaign = Campaign.from_toml(text, id=None if has_id else given)
+    campaign = Campaign.from_toml(text, id=None if _has_id(text) else given)
     made = operator.Created.new(campaign, args.invitations)
     if known:
         made = operator.Created(campaign, known["upload_token"], known["invitations"])
     else:
         tokens = {"id": campaign.id.hex(), "upload_token": made.upload_token, "invitations": made.invitations}
         setup.write_secret(kept, json.dumps(tokens))
-    remotes = _remotes(args)
-    operator.create(remotes, made)
+    with _remotes(args) as remotes:
+        operator.create(remotes, made)
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
@@ -176,10 +185,10 @@ def _create(args: argparse.Namespace) -> int:
 
 def _list(args: argparse.Namespace) -> int:
     found: dict[str, dict[int, dict[str, object]]] = {}
-    remotes = _remotes(args)
-    for remote in remotes:
-        for row in remote.call("GET", "/v1/campaigns").json():
-            found.setdefault(row["id"], {})[remote.number] = row
+    with _remotes(args) as remotes:
+        for remote in remotes:
+            for row in remote.call("GET", "/v1/campaigns").json():
+                found.setdefault(row["id"], {})[remote.number] = row
     print(f"{'id':<44} {'state':<16} {'uploads':>15}  title")
     for name, rows in found.items():
         states = {str(row["state"]) for row in rows.values()}
@@ -191,14 +200,17 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    found = _remotes(args)[0].call("GET", f"/v1/campaigns/{args.id}").json()
+    with _remotes(args) as remotes:
+        found = remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()
     print(Campaign.from_dict(found["campaign"]).to_toml(), end="")
     return OK
 
 
 def _status(args: argparse.Namespace) -> int:
     code = OK
-    for status in operator.statuses(_remotes(args), args.id):
+    with _remotes(args) as remotes:
+        found = operator.statuses(remotes, args.id)
+    for status in found:
         if "problem" in status and "state" not in status:
             print(f"server {status['server']}: {status['detail']} [{status['problem']}]")
             code = REFUSED
@@ -216,36 +228,37 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _seal(args: argparse.Namespace) -> int:
-    remotes = _remotes(args)
-    found, asked = operator.seal(remotes, args.id)
-    orphans = {asked: found["orphans"]["here"], 1 - asked: found["orphans"]["there"]}
-    print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
-    print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
-    if any(orphans.values()):
-        print(f"they are kept; to erase them: fss-server campaign confirm {args.id}")
-    operator.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line}", end="", flush=True))
+    with _remotes(args) as remotes:
+        found, asked = operator.seal(remotes, args.id)
+        orphans = {asked: found["orphans"]["here"], 1 - asked: found["orphans"]["there"]}
+        print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
+        print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
+        if any(orphans.values()):
+            print(f"they are kept; to erase them: fss-server campaign confirm {args.id}")
+        operator.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line}", end="", flush=True))
     print(f"\n\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK
 
 
 def _confirm(args: argparse.Namespace) -> int:
-    for remote in _remotes(args):
-        erased = remote.call("POST", f"/v1/campaigns/{args.id}/confirm").json()["erased"]
-        print(f"server {remote.number}: {erased} uploads that were left out are erased")
+    with _remotes(args) as remotes:
+        for remote in remotes:
+            erased = remote.call("POST", f"/v1/campaigns/{args.id}/confirm").json()["erased"]
+            print(f"server {remote.number}: {erased} uploads that were left out are erased")
     return OK
 
 
 def _export(args: argparse.Namespace) -> int:
-    remote = _remotes(args)[0]
-    campaign = Campaign.from_dict(remote.call("GET", f"/v1/campaigns/{args.id}").json()["campaign"])
-    args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "campaign.toml").write_text(campaign.to_toml())
     token = args.analyst_token_file.read_text().strip()
-    for number, stratum in enumerate(campaign.strata):
-        headers = {"Accept": "text/csv", "Authorization": f"Bearer {token}"}
-        path = f"/v1/campaigns/{args.id}/curve"
-        text = remote.call("GET", path, params={"stratum": stratum}, headers=headers).text
-        (args.out / f"curve-{number}.csv").write_text(text)
+    headers = {"Accept": "text/csv", "Authorization": f"Bearer {token}"}
+    with _remotes(args) as remotes:
+        campaign = Campaign.from_dict(remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()["campaign"])
+        args.out.mkdir(parents=True, exist_ok=True)
+        (args.out / "campaign.toml").write_text(campaign.to_toml())
+        for number, stratum in enumerate(campaign.strata):
+            path = f"/v1/campaigns/{args.id}/curve"
+            text = remotes[0].call("GET", path, params={"stratum": stratum}, headers=headers).text
+            (args.out / f"curve-{number}.csv").write_text(text)
     print(f"wrote campaign.toml and {len(campaign.strata)} curve(s) into {args.out}")
     return OK
 
@@ -254,9 +267,10 @@ def _delete(args: argparse.Namespace) -> int:
     if not args.yes and input(f"erase campaign {args.id} at all servers, for good? [y/N] ").strip().lower() != "y":
         print("nothing was erased")
         return OK
-    for remote in _remotes(args):
-        remote.call("DELETE", f"/v1/campaigns/{args.id}")
-        print(f"erased at server {remote.number}")
+    with _remotes(args) as remotes:
+        for remote in remotes:
+            remote.call("DELETE", f"/v1/campaigns/{args.id}")
+            print(f"erased at server {remote.number}")
     return OK
 
 

@@ -70,6 +70,7 @@ class Pool:
         self.executor.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
+            child.join()
 
 
 def _die_with_parent(parent: int) -> None:

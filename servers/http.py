@@ -1,7 +1,10 @@
 """What all routes share: finding the node, reading bodies strictly, answering in JSON, documenting themselves."""
 
 import asyncio
-from typing import Annotated, Any
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
@@ -18,7 +21,16 @@ from campaign.errors import (
 from campaign.spec import ID_BYTES, from_base64url
 from servers.node import Node
 
-MAX_JSON_BYTES = 32 << 20
+# A thousand numbers, as long as a double can be written, or a few words: what most messages are.
+SMALL_BODY = 1 << 16
+# A campaign whose thresholds are listed, and its invitations: the one message that may be long.
+CAMPAIGN_BODY = 32 << 20
+
+# Up to here a message is read at once; beyond, in a thread; and where the reader would not let go of the interpreter
+# for seconds, in a process of its own.
+_AT_ONCE, _IN_A_THREAD = 1 << 14, 1 << 20
+
+T = TypeVar("T")
 
 CampaignId = Annotated[str, Path(description="the campaign's id, unpadded base64url", examples=["AAEC" * 10 + "AwQ"])]
 Stratum = Annotated[str | None, Query(description="the name of a stratum; the first one if left out")]
@@ -64,6 +76,19 @@ async def _read(request: Request, limit: int) -> bytes:
             raise BodyTooLarge(f"a body has at most {limit} bytes here")
         parts.append(part)
     return b"".join(parts)
+
+
+async def parsed(what: Callable[[bytes], T], data: bytes) -> T:
+    """`what` of a body, while others are served."""
+    if len(data) <= _AT_ONCE:
+        return what(data)
+    if len(data) <= _IN_A_THREAD:
+        return await asyncio.to_thread(what, data)
+    alone = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    try:
+        return await asyncio.get_running_loop().run_in_executor(alone, what, data)
+    finally:
+        alone.shutdown(wait=False)
 
 
 # Only for the documentation: what is accepted is decided by servers/access.py.

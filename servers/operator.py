@@ -4,7 +4,8 @@ import shlex
 import ssl
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,9 @@ class Remote:
             trust_env=False,
         )
 
+    def close(self) -> None:
+        self._http.close()
+
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **more)
@@ -60,14 +64,19 @@ class Remote:
         return response
 
 
-def load_remotes(path: Path) -> list[Remote]:
-    """The servers that an operator file names; paths in it are relative to it."""
+@contextmanager
+def remotes_of(path: Path) -> Iterator[list[Remote]]:
+    """The servers that an operator file names, for as long as they are needed; paths in it are relative to it."""
+    with ExitStack() as opened:
+        yield [opened.enter_context(closing(Remote(i, *about))) for i, about in enumerate(_servers(path))]
+
+
+def _servers(path: Path) -> list[tuple[str, Path, str]]:
+    """URL, certificate authority and token of each server."""
     try:
-        fields = tomllib.loads(path.read_text())
-        servers = fields["server"]
         return [
-            Remote(i, s["url"], path.parent / s["ca"], (path.parent / s["token_file"]).read_text().strip())
-            for i, s in enumerate(servers)
+            (s["url"], path.parent / s["ca"], (path.parent / s["token_file"]).read_text().strip())
+            for s in tomllib.loads(path.read_text())["server"]
         ]
     except OSError as error:
         raise BadSettings(f"{error.filename}: cannot be read ({error.strerror})") from None

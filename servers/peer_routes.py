@@ -1,5 +1,6 @@
 """Routes for the other server: shares with noise on them, and the steps of sealing."""
 
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from fss import field
 from servers import access, answer, seal
 from servers.access import PEER
 from servers.answer_routes import noised_groups
-from servers.http import MAX_JSON_BYTES, as_json, body, campaign_id, node_of
+from servers.http import SMALL_BODY, as_json, body, campaign_id, node_of, parsed
 from servers.node import Node, Work
 from servers.routes import status_of
 from servers.store import OPEN, Entry
@@ -43,7 +44,9 @@ async def _asked(kind: type[Q], cid: str, request: Request) -> tuple[Node, Entry
     """A question about a sealed campaign that both mean the same by."""
     node = _for_peer(request)
     entry, work = node.sealed(campaign_id(cid))
-    query = read(kind, await body(request, MAX_JSON_BYTES))
+    # A position has at most ten digits.
+    data = await body(request, SMALL_BODY + 12 * node.settings.limits.points_per_query)
+    query: Q = await parsed(partial(read, kind), data)
     check_digest(entry.campaign.digest, query.digest)
     return node, entry, work, query
 
@@ -84,7 +87,7 @@ async def peer_freeze(cid: str, request: Request) -> Response:
 async def peer_thaw(cid: str, request: Request) -> JSONResponse:
     node = _for_peer(request)
     campaign = node.store.entry(campaign_id(cid)).campaign
-    given = seal.Listed.decode(await body(request, MAX_JSON_BYTES))
+    given = seal.Listed.decode(await body(request, SMALL_BODY))
     check_digest(campaign.digest, given.digest)
     await node.writer.run(lambda: node.store.thaw(campaign.id, given.freeze))
     return JSONResponse({"state": OPEN})

@@ -29,7 +29,7 @@ from campaign.wire import (
 )
 from servers import access, metrics, seal
 from servers.access import OPERATOR
-from servers.http import BEARER, MAX_JSON_BYTES, CampaignId, body, campaign_id, node_of, takes
+from servers.http import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, node_of, parsed, takes
 from servers.keyset import split_ids
 from servers.node import Node
 from servers.store import SEALED, Entry, NewUploads
@@ -109,8 +109,7 @@ async def create(request: Request) -> JSONResponse:
     """Create a campaign here; do the same at the other server. Repeating it changes nothing."""
     node = node_of(request)
     access.require(request, node.settings.tokens, OPERATOR)
-    new = read(NewCampaign, await body(request, MAX_JSON_BYTES))
-    campaign = Campaign.from_dict(new.campaign)
+    new, campaign = await parsed(_new_campaign, await body(request, CAMPAIGN_BODY))
     if (campaign.admission == "open") != (new.upload_token is not None) or (
         (campaign.admission == "invited") != bool(new.invitations)
     ):
@@ -118,6 +117,11 @@ async def create(request: Request) -> JSONResponse:
     made = await node.writer.run(lambda: node.store.add_campaign(campaign, new.upload_token, new.invitations))
     created = CampaignCreated(id=to_base64url(campaign.id), digest=campaign.digest)
     return JSONResponse(created.model_dump(mode="json"), 201 if made else 200)
+
+
+def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
+    new = read(NewCampaign, data)
+    return new, Campaign.from_dict(new.campaign)
 
 
 @router.get("/v1/campaigns/{cid}/status", tags=["campaign"], dependencies=[BEARER])

@@ -1,30 +1,55 @@
-"""Running the application: HTTPS as the settings say, deadlines for heads of requests, and a prompt end."""
+"""Running the application: HTTPS as the settings say, bounds and deadlines for heads of requests, and a prompt end."""
 
+import errno
 import logging
+import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 
+from campaign.errors import Unavailable
 from servers import log
-from servers.settings import Settings
+from servers.heads import HEAD_BYTES, BoundedProtocol
+from servers.settings import BadSettings, Settings
 
 KEEP_ALIVE_S = 75
+BACKLOG = 2048
 
 
-def serve(app: FastAPI, settings: Settings) -> None:
-    """Until a signal ends it."""
+def listen(settings: Settings) -> list[socket.socket]:
+    """Sockets on all addresses that the settings' host has, before anything else is begun."""
+    sockets: list[socket.socket] = []
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        with ExitStack() as opened:
+            for family, address in sorted({(family, address) for family, _, _, _, address in found}):
+                one = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+                opened.callback(one.close)
+                sockets.append(one)
+            opened.pop_all()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise Unavailable(f"another program listens on {settings.listen}; end it or change `listen`") from None
+        raise BadSettings(f"listen: {settings.listen} is no address of this machine ({error.strerror})") from None
+    return sockets
+
+
+def serve(app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> None:
+    """Until a signal ends it, and then to the end: uvicorn raises the signal again when it is done."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: sys.exit(0))
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
         logging.getLogger(logger).propagate = False
     config = uvicorn.Config(
         app,
-        host=settings.host,
-        port=settings.port,
         ssl_certfile=str(settings.tls.certificate),
         ssl_keyfile=str(settings.tls.key),
         log_config=None,
@@ -32,8 +57,11 @@ def serve(app: FastAPI, settings: Settings) -> None:
         server_header=False,
         timeout_graceful_shutdown=30,
         timeout_keep_alive=KEEP_ALIVE_S,
+        http=BoundedProtocol,
+        ws="none",
+        h11_max_incomplete_event_size=2 * HEAD_BYTES,  # ours comes first, and has a proper answer
     )
-    _Server(config, settings.limits.body_s).run()
+    _Server(config, settings.limits.body_s).run(sockets)
 
 
 def clock(settings: Settings) -> Callable[[], datetime]:

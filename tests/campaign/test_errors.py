@@ -17,7 +17,8 @@ def test_codes_are_unique_and_stable() -> None:
             "campaign-deleted",
             "campaign-exists",
         ],
-        *["campaign-full", "campaign-sealed", "digest-mismatch", "internal", "invalid-campaign", "invalid-input"],
+        *["campaign-full", "campaign-sealed", "digest-mismatch", "head-too-large", "internal", "invalid-campaign"],
+        *["invalid-input"],
         *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "no-such-route", "not-authenticated"],
         *[
             "not-authorised",

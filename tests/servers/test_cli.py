@@ -1,6 +1,8 @@
 """fss-server as an operator uses it, and the one clear line that wrong settings get."""
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ import pytest
 import fss
 from bench.live import ROOT, Pair, envelopes, name
 from campaign.spec import Campaign
+from tests.servers.conftest import filled
 
 CAMPAIGN = """
 title = "Waiting time"
@@ -108,6 +111,69 @@ def test_repeating_create_completes_it(tmp_path: Path) -> None:
         for role, data in enumerate(envelopes(campaign, np.arange(5))):
             assert pair.upload(role, campaign, data, lines["upload"]).status_code == 200
         assert (tmp_path / "c.tokens.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "has_id"),
+    [
+        (lambda text: text.replace("How many days", "How many\nid = 7\ndays").replace('"How', '"""\nHow', 1), False),
+        (lambda text: f'"id" = "{"A" * 43}"\n{text}', True),
+    ],
+    ids=["in a text of many lines", "in quotes"],
+)
+def test_an_id_is_found_as_toml_has_it(pair: Pair, tmp_path: Path, change: Callable[[str], str], has_id: bool) -> None:
+    text = change(CAMPAIGN)
+    if not has_id:
+        text = text.replace('operation?"', 'operation?"""')
+    (tmp_path / "c.toml").write_text(text)
+    created = run("campaign", "--operator", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml"))
+    assert created.returncode == 0, created.stderr
+    assert ("A" * 43 in created.stdout) == has_id
+
+
+def test_the_program_leaves_no_connection_open(pair: Pair) -> None:
+    """Python itself says so at the end, when it is asked to."""
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    for command in (["list"], ["status", "nonsense"], ["seal", "nonsense"]):
+        assert "ResourceWarning" not in run(*operator, *command, PYTHONWARNINGS="always::ResourceWarning").stderr
+
+
+def test_a_busy_port_is_noticed_before_anything_is_begun(pair: Pair, tmp_path: Path) -> None:
+    second = Pair(tmp_path)
+    path = second.folder / "server0" / "server.toml"
+    path.write_text(path.read_text().replace(str(second.ports[0]), str(pair.ports[0])))
+    done = run("run", "--config", str(path))
+    assert done.returncode == 75
+    *log, last = done.stderr.splitlines()
+    assert last == (
+        f"fss-server: another program listens on 127.0.0.1:{pair.ports[0]}; end it or change `listen` [unavailable]"
+    )
+    assert [json.loads(line)["event"] for line in log] == ["starting"]
+    assert not (second.folder / "server0" / "data" / "server.db").exists()
+
+
+def test_an_address_of_another_machine_is_a_wrong_setting(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    path = pair.folder / "server0" / "server.toml"
+    path.write_text(path.read_text().replace(f"127.0.0.1:{pair.ports[0]}", f"192.0.2.1:{pair.ports[0]}", 1))
+    done = run("run", "--config", str(path))
+    assert done.returncode == 64
+    assert "192.0.2.1" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_evaluated_ends_with_nothing_left_over(tmp_path: Path, number: int) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        process = pair.processes[0]
+        assert process is not None
+        os.kill(process.pid, number)
+        assert pair.exited(0) == 0
+    assert "leaked" not in pair.log(0)
+    assert pair.events(0)[-1]["event"] == "stopped"
+    assert pair.log(0).splitlines()[-1].startswith("{")
 
 
 def test_errors_are_one_line(pair: Pair, tmp_path: Path) -> None:

@@ -1,0 +1,139 @@
+"""JSON bodies that are too large, or large and wrong: refused early, told briefly, read beside the event loop."""
+
+import asyncio
+import json
+import os
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench.live import Pair, name
+from campaign.errors import InvalidCampaign
+from campaign.spec import Campaign
+from servers.http import SMALL_BODY, parsed
+from servers.settings import hash_token
+from tests.servers.conftest import new_campaign
+
+Sealed = tuple[Campaign, np.ndarray[Any, Any]]
+
+# However much is wrong, an answer fits on a page.
+BRIEF = 4096
+
+
+def post(pair: Pair, path: str, body: bytes, operator: bool = False) -> Any:
+    with pair.operator(0) if operator else pair.analyst(0) as client:
+        return client.post(path, content=body)
+
+
+def groups_path(campaign: Campaign) -> str:
+    return f"/v1/campaigns/{name(campaign)}/groups"
+
+
+def test_thirty_megabytes_of_numbers_are_not_even_read(pair: Pair, sealed: Sealed) -> None:
+    body = b'{"epsilon": 0.5, "upper_ends": [' + b"1," * 15_000_000 + b"1]}"
+    refused = post(pair, groups_path(sealed[0]), body)
+    assert refused.status_code == 413
+    assert str(SMALL_BODY) in refused.json()["detail"]
+    assert pair.ask(0, sealed[0], "budget")["spent"] <= sealed[0].epsilon
+
+
+def test_the_largest_question_that_is_allowed_fits(pair: Pair, sealed: Sealed) -> None:
+    """A thousand doubles, written as long as they can be: refused for what they are, not for their length."""
+    ends = [-0.12345678901234567e-300 * (1 + i / 7) for i in range(1000)]
+    body = json.dumps({"upper_ends": ends, "epsilon": 0.12345678901234567}, indent=1).encode()
+    assert len(body) > 24_000
+    refused = post(pair, groups_path(sealed[0]), body)
+    assert (refused.status_code, refused.json()["type"]) == (400, "urn:fss-ecdf:problem:invalid-query")
+
+
+@pytest.mark.parametrize("count", [1000, 3000, 100_000])
+def test_many_unknown_fields_get_a_brief_answer(pair: Pair, sealed: Sealed, count: int) -> None:
+    fields = json.dumps({f"field{i}": i for i in range(count)}).encode()
+    for path, operator in ((groups_path(sealed[0]), False), ("/v1/campaigns", True)):
+        refused = post(pair, path, fields, operator)
+        assert refused.status_code in (400, 413)
+        assert len(refused.content) < BRIEF
+
+
+def test_at_most_ten_errors_are_listed(pair: Pair, sealed: Sealed) -> None:
+    refused = post(pair, groups_path(sealed[0]), json.dumps({f"field{i}": i for i in range(50)}).encode())
+    detail = refused.json()["detail"]
+    assert detail.count(";") == 10
+    assert detail.endswith("and 42 more")  # 50 unknown fields and two that are missing
+
+
+def test_of_a_long_list_the_first_error_is_told(pair: Pair) -> None:
+    fields = new_campaign(admission="invited").model_dump(mode="json", by_alias=True)
+    body = {"campaign": fields, "invitations": ["nonsense"] * 200_000}
+    refused = post(pair, "/v1/campaigns", json.dumps(body).encode(), operator=True)
+    assert refused.status_code == 400
+    assert len(refused.content) < BRIEF
+    assert "invitations.0" in refused.json()["detail"]
+    listed = {"kind": "explicit", "at": ["a", *[[] for _ in range(100_000)]]}
+    refused = post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, "grid": listed}}).encode(), operator=True)
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:fss-ecdf:problem:invalid-campaign")
+    assert len(refused.content) < BRIEF
+
+
+def test_long_names_are_not_echoed(pair: Pair, sealed: Sealed) -> None:
+    long = "n" * 40_000
+    fields = new_campaign().model_dump(mode="json", by_alias=True)
+    answers = [
+        post(pair, groups_path(sealed[0]), json.dumps({long: 1}).encode()),
+        post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, long: 1}}).encode(), operator=True),
+        post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, "scheme": long}}).encode(), operator=True),
+    ]
+    with pair.analyst(0) as client:
+        path = f"/v1/campaigns/{name(sealed[0])}/ecdf"
+        answers += [client.get(path, params={"at": "0.5", "stratum": long}), client.get(path, params={"at": long})]
+    for answer in answers:
+        assert answer.status_code in (400, 422)
+        assert len(answer.content) < 1000
+        assert "n" * 100 not in answer.text
+
+
+def test_a_stratum_that_does_not_exist_does_not_list_thousands(pair: Pair) -> None:
+    campaign = new_campaign(strata=[f"stratum {i} {'x' * 150}" for i in range(500)])
+    with pytest.raises(ValueError, match=r"'nowhere' is not one of 'stratum 0 .*, and 490 more") as caught:
+        campaign.stratum("nowhere")
+    assert len(str(caught.value)) < 1000
+
+
+def test_a_large_campaign_is_read_in_a_process_of_its_own(pair: Pair) -> None:
+    """And comes back whole, as do the problems of one that is wrong."""
+    invited = new_campaign(admission="invited", title="Many invitations")
+    fields = invited.model_dump(mode="json", by_alias=True)
+    hashes = [hash_token(secrets.token_hex(8)) for _ in range(20_000)]
+    body = {"campaign": fields, "invitations": hashes}
+    assert len(json.dumps(body)) > 1 << 20
+    made = post(pair, "/v1/campaigns", json.dumps(body).encode(), operator=True)
+    assert made.status_code == 201, made.text
+    wrong = post(pair, "/v1/campaigns", json.dumps({**body, "campaign": {**fields, "epsilon": -1}}).encode(), True)
+    assert (wrong.status_code, wrong.json()["type"]) == (422, "urn:fss-ecdf:problem:invalid-campaign")
+    assert wrong.json()["detail"].startswith("epsilon: ")
+
+
+def where(data: bytes) -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
+def refuse(data: bytes) -> None:
+    raise InvalidCampaign(f"{len(data)} bytes are too many")
+
+
+def test_small_bodies_are_read_at_once_and_large_ones_beside_the_loop() -> None:
+    async def run(size: int) -> tuple[int, int]:
+        return await parsed(where, bytes(size))
+
+    here = where(b"")
+    assert asyncio.run(run(1000)) == here
+    process, thread = asyncio.run(run(100_000))
+    assert process == here[0]
+    assert thread != here[1]
+    assert asyncio.run(run(2_000_000))[0] != here[0]
+    for size in (10, 100_000, 2_000_000):
+        with pytest.raises(InvalidCampaign, match=f"^{size} bytes"):
+            asyncio.run(parsed(refuse, bytes(size)))
