@@ -30,6 +30,7 @@ from bench.live import Pair
 from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn
 from campaign.wire import UPLOAD_ID_BYTES
 
+NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like
 LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "nonsense", "slow")
 SLOW_S = 0.6
 
@@ -47,6 +48,7 @@ class Liar:
         self._lock = threading.Lock()
         self._client = pair.client(role)
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = False  # whatever is under way comes to its end before the liar is gone
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         folder = pair.folder / f"server{role}"
         context.load_cert_chain(folder / "cert.pem", folder / "key.pem")

@@ -1,8 +1,9 @@
 """Honest parties, one honest server and one that lies: whatever it answers, every party counts at most once.
 
-A sequence is planned from its seed: which server lies and how often, and for each party a few runs of the real upload
-program: uploads, some interrupted, of the same or of other values, with or without `replace`, and withdrawals. Between
-runs the liar does what it kept for later. Then the campaign is sealed, and for every party must hold:
+A sequence follows from its seed: which server lies and how, how bad the network to the honest one is, and for each
+party a few runs of the real upload program: uploads, some interrupted, of the same or of other values, with or without
+`replace`, and withdrawals. Between runs, what was kept for later is done. Then the campaign is sealed, and for every
+party must hold:
 
 1. Every value counts at most once, and only values of one and the same upload count.
 2. What it was told to be stored is at the honest server; it counts, exactly once, if the liar really has stored it.
@@ -14,6 +15,8 @@ set is what both servers hold. `docs/security.md` says so.
 
 import random
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,7 +29,7 @@ from campaign.spec import Campaign, Placed
 from dealer.receipt import NEW, Part, opened
 from dealer.sites import Sites
 from dealer.upload import upload, withdraw
-from tests.chaos.liar import LIES, Liar
+from tests.chaos.liar import LIES, NETWORK, Liar
 from tests.chaos.model import Broken
 from tests.chaos.operations import Interrupted, new_batch
 from tests.chaos.world import stored_ids
@@ -131,30 +134,42 @@ def play(pair: Pair, folder: Path, seed: str) -> Outcome:
     rng, started = random.Random(seed), time.monotonic()
     campaign = new_campaign(min_uploads=1, id=rng.randbytes(32))
     pair.create(campaign)
-    role, often = rng.randrange(2), rng.choice([0.3, 0.6, 0.9])
-    chosen = rng.sample(LIES, rng.randint(1, 4))
-    draw = random.Random(rng.random())
-    with Liar(pair, role, lambda: draw.choice(chosen) if draw.random() < often else "honest") as liar:
-        parties = [_party(pair, campaign, role, liar, folder / f"{i}.json", rng) for i in range(rng.randint(1, 3))]
+    role = rng.randrange(2)
+    faults = {role: rng.sample(LIES, rng.randint(1, 4)), 1 - role: rng.sample(NETWORK, rng.randint(1, 3))}
+    often = {role: rng.choice([0.3, 0.6, 0.9]), 1 - role: rng.choice([0.0, 0.0, 0.3, 0.6])}
+    with ExitStack() as stack:
+        fronts = [stack.enter_context(Liar(pair, r, _chooser(faults[r], often[r], rng.random()))) for r in (0, 1)]
+        parties = [_party(pair, campaign, fronts, folder / f"{i}.json", rng) for i in range(rng.randint(1, 3))]
         for _ in range(rng.randint(3, 10)):
             _run(rng.choice(parties), rng)
-            if rng.random() < 0.4:
-                liar.catch_up(rng)
+            for front in fronts:
+                if rng.random() < 0.4:
+                    front.catch_up(rng)
         if rng.random() < 0.5:
-            liar.choose = lambda: "honest"
-            for party in parties:
-                party.upload(party.values or (1, 2), replace=rng.random() < 0.2, interrupt=False)
-        liar.catch_up(rng)
-        lies = sum(lie != "honest" for lie in liar.told)
+            _speak_the_truth(fronts, parties, rng)
+        for front in fronts:
+            front.catch_up(rng)
+        lies = sum(lie != "honest" for lie in fronts[role].told)
     counted = _seal_and_check(pair, campaign, role, parties, rng)
     values = sum(len(party.values) for party in parties)
     return Outcome(time.monotonic() - started, sum(p.runs for p in parties), lies, values, counted)
 
 
-def _party(pair: Pair, campaign: Campaign, role: int, liar: Liar, receipt: Path, rng: random.Random) -> LiedTo:
-    bases = [pair.url(0), pair.url(1)]
-    bases[role] = liar.url
-    urls = [f"{base}/v1/campaigns/{name(campaign)}" for base in bases]
+def _chooser(faults: list[str], often: float, seed: float) -> Callable[[], str]:
+    draw = random.Random(seed)
+    return lambda: draw.choice(faults) if draw.random() < often else "honest"
+
+
+def _speak_the_truth(fronts: list[Liar], parties: list[LiedTo], rng: random.Random) -> None:
+    """From now on; then every party comes to an end."""
+    for front in fronts:
+        front.choose = lambda: "honest"
+    for party in parties:
+        party.upload(party.values or (1, 2), replace=rng.random() < 0.2, interrupt=False)
+
+
+def _party(pair: Pair, campaign: Campaign, fronts: list[Liar], receipt: Path, rng: random.Random) -> LiedTo:
+    urls = [f"{front.url}/v1/campaigns/{name(campaign)}" for front in fronts]
     attempts = rng.choice([1, 1, 2])
     token = pair.upload_tokens[campaign.id]
     sites = Sites(urls, token, pair.folder / "ca.pem", timeout_s=TIMEOUT_S, attempts=attempts)
