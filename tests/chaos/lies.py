@@ -135,12 +135,12 @@ def play(pair: Pair, folder: Path, seed: str) -> Outcome:
     campaign = new_campaign(min_uploads=1, id=rng.randbytes(32))
     pair.create(campaign)
     role = rng.randrange(2)
-    faults = {role: rng.sample(LIES, rng.randint(1, 4)), 1 - role: rng.sample(NETWORK, rng.randint(1, 3))}
-    often = {role: rng.choice([0.3, 0.6, 0.9]), 1 - role: rng.choice([0.0, 0.0, 0.3, 0.6])}
+    faults = {role: rng.sample(LIES, rng.randint(2, 6)), 1 - role: rng.sample(NETWORK, rng.randint(1, 3))}
+    often = {role: rng.choice([0.3, 0.6, 0.9]), 1 - role: rng.choice([0.0, 0.3, 0.6])}
     with ExitStack() as stack:
         fronts = [stack.enter_context(Liar(pair, r, _chooser(faults[r], often[r], rng.random()))) for r in (0, 1)]
-        parties = [_party(pair, campaign, fronts, folder / f"{i}.json", rng) for i in range(rng.randint(1, 3))]
-        for _ in range(rng.randint(3, 10)):
+        parties = [_party(pair, campaign, fronts, folder / f"{i}.json", rng) for i in range(rng.randint(1, 2))]
+        for _ in range(rng.randint(4, 10)):
             _run(rng.choice(parties), rng)
             for front in fronts:
                 if rng.random() < 0.4:

@@ -85,6 +85,48 @@ def test_nothing_is_sent_anew_before_both_have_confirmed_the_withdrawal(pair: Pa
     counts(pair, campaign, 5, 6)
 
 
+@pytest.fixture
+def network(pair: Pair) -> Iterator[Liar]:
+    """In front of server 0, which is honest."""
+    with Liar(pair, 0) as started:
+        yield started
+
+
+def behind(network: Liar, campaign: Campaign, at: dealer.Sites, pair: Pair) -> dealer.Sites:
+    urls = [f"{network.url}/v1/campaigns/{name(campaign)}", at.urls[1]]
+    return dealer.Sites(urls, at.token, pair.folder / "ca.pem", attempts=1)
+
+
+def test_the_liar_s_confirmation_alone_is_not_enough(pair: Pair, liar: Liar, network: Liar) -> None:
+    """Both have stored it; the liar says that it has withdrawn it, and the honest server was not reached."""
+    campaign = make(pair, min_uploads=1)
+    at = behind(network, campaign, sites(pair, campaign, liar=liar), pair)
+    says(liar, "deny", "forget", "forget")
+    says(network, "honest", "away", "away")
+    for _ in range(2):
+        with pytest.raises(Problem, match="server 0 has not confirmed"):
+            dealer.upload(place(campaign, 5), campaign, at)
+    assert stored(pair, campaign) == [1, 1]
+    says(liar, "forget", "honest")
+    dealer.upload(place(campaign, 5), campaign, at)
+    assert stored(pair, campaign) == [1, 2]
+    counts(pair, campaign, 5)
+
+
+def test_a_withdrawal_that_arrives_late_takes_nothing_with_it(pair: Pair, liar: Liar, network: Liar) -> None:
+    """Once a withdrawal is on its way, its ids are not sent again, or a party would be told what is not true."""
+    campaign = make(pair, min_uploads=1)
+    at = behind(network, campaign, sites(pair, campaign, liar=liar), pair)
+    says(liar, "away", "away")
+    says(network, "honest", "late")
+    with pytest.raises(Problem, match="server 0 has not confirmed"):
+        dealer.upload(place(campaign, 5), campaign, at)
+    assert stored(pair, campaign) == [1, 0]
+    dealer.upload(place(campaign, 5), campaign, at)
+    network.catch_up(random.Random(1))
+    counts(pair, campaign, 5)
+
+
 @pytest.mark.parametrize("lie", ["withdrawn", "conflict"])
 def test_ids_that_a_server_refuses_are_withdrawn_before_others_are_used(pair: Pair, liar: Liar, lie: str) -> None:
     campaign = make(pair, min_uploads=1)
