@@ -60,9 +60,10 @@ def run_ours(servers: Counted, study: Study) -> Run:
     campaign, pair = study.campaign, servers.pair
     pair.create(campaign)
     meter = Meter(servers)
-    for value in study.values:
+    for number, value in enumerate(study.values):
         sites = dealer.Sites(servers.urls(campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem")
-        dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, rand=study.rand)
+        receipt = pair.folder / name(campaign) / f"{number}.json"
+        dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
         study.progress(1)
     pair.seal(campaign)
     _wait_for_curves(pair, campaign)

@@ -14,8 +14,8 @@ from bench.measure import best_in_turn
 from bench.output import Result
 from bench.paper.synthetic import published
 from campaign.spec import Campaign
+from dealer.derive import Source
 from dealer.records import from_csv
-from dealer.share import share_positions
 from dealer.upload import BATCH
 
 DEPTH = 15
@@ -95,7 +95,8 @@ def _dealer(args: argparse.Namespace) -> Result:
     best = float("inf")
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
-        shared = share_positions(from_csv(io.StringIO(text), "value", None).place(campaign), campaign, rng.bytes)
+        placed = from_csv(io.StringIO(text), "value", None).place(campaign)
+        shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):
                 shared.envelope(server, slice(first, first + BATCH))

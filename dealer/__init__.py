@@ -16,10 +16,11 @@
 >>> len(shared), shared.placed.clipped, shared.key_bytes
 (3, 1, 184)
 
-`upload` sends them: see `dealer.upload`.
+`upload` sends values, and `withdraw` takes them back: see `dealer.upload`.
 """
 
 from dealer.share import Shared, share
-from dealer.upload import Outcome, Sites, upload
+from dealer.sites import Sites
+from dealer.upload import Outcome, upload, withdraw
 
-__all__ = ["Outcome", "Shared", "Sites", "share", "upload"]
+__all__ = ["Outcome", "Shared", "Sites", "share", "upload", "withdraw"]

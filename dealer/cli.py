@@ -1,4 +1,4 @@
-"""fss-dealer: give a number to a campaign without showing it to anybody."""
+"""fss-dealer: give a number to a campaign without showing it to anybody, and take it back."""
 
 import argparse
 import contextlib
@@ -14,24 +14,30 @@ from campaign.errors import InvalidValue, Problem
 from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import upload_bytes
 from dealer import records
-from dealer.upload import BATCH, Sites, upload
+from dealer.receipt import default_path
+from dealer.sites import Sites
+from dealer.upload import BATCH, upload, withdraw
 from fss import BackendError
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
     try:
-        return _upload(args)
+        found: int = args.action(args)
+        return found
     except (Problem, OSError) as trouble:
         code = program.tell("fss-dealer", trouble)
         if code == program.TRY_LATER:
-            print("fss-dealer: try again later; with the same --receipt nothing is sent twice", file=sys.stderr)
+            print("fss-dealer: try again later; by its receipt it goes on, and nothing counts twice", file=sys.stderr)
         return code
     except BackendError as error:
         print(f"fss-dealer: {error}", file=sys.stderr)
         return program.USAGE
     except KeyboardInterrupt:
-        print("\nfss-dealer: interrupted; run it again with the same --receipt to go on", file=sys.stderr)
+        print(
+            "\nfss-dealer: interrupted; what was sent may count. Run it again to go on, or `fss-dealer withdraw`",
+            file=sys.stderr,
+        )
         return program.TRY_LATER
 
 
@@ -39,31 +45,48 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fss-dealer", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     send = commands.add_parser("upload", help="turn values into keys and send them to both servers")
-    send.add_argument(
-        "--campaign",
-        nargs=2,
-        metavar="URL",
-        default=os.environ.get("FSS_CAMPAIGN", "").split(),
-        help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
-    )
+    send.set_defaults(action=_upload)
+    _add_campaign(send)
     source = send.add_mutually_exclusive_group(required=True)
     source.add_argument("--value", help="one value")
     source.add_argument("--csv", metavar="FILE", help="a CSV file with a header, or - for standard input")
     send.add_argument("--column", help="the column of the values; without it, one value a line and no header")
     send.add_argument("--stratum", help="the category of the one value")
     send.add_argument("--stratum-column", help="the column of the categories")
-    program.add_access(send)
-    send.add_argument("--receipt", type=Path, help="default: fss-receipt-CAMPAIGN.json for a file, none for one value")
+    send.add_argument("--replace", action="store_true", help="withdraw what was sent before, then send these values")
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")
+    back = commands.add_parser("withdraw", help="take back what was sent, while the campaign is open")
+    back.set_defaults(action=_withdraw)
+    _add_campaign(back)
     return parser
+
+
+def _add_campaign(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--campaign",
+        nargs=2,
+        metavar="URL",
+        default=os.environ.get("FSS_CAMPAIGN", "").split(),
+        help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
+    )
+    program.add_access(parser)
+    parser.add_argument(
+        "--receipt",
+        type=Path,
+        help="one for each party; default: one for you and this campaign, in FSS_RECEIPTS or your data folder",
+    )
+
+
+def _sites(args: argparse.Namespace, token: str) -> Sites:
+    if not token:
+        raise InvalidValue("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
+    return Sites(args.campaign, token, args.ca)
 
 
 def _upload(args: argparse.Namespace) -> int:
     token = program.token(args)
-    if not token and not args.dry_run:
-        raise InvalidValue("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
-    sites = Sites(args.campaign, token or "none", args.ca)
+    sites = _sites(args, "none" if args.dry_run else token)
     campaign = sites.fetch()
     placed = _records(args).place(campaign)
     _describe(campaign, placed)
@@ -73,15 +96,20 @@ def _upload(args: argparse.Namespace) -> int:
     if not args.yes and not _consent(args.csv == "-"):
         print("nothing was sent")
         return program.OK
-    receipt = args.receipt
-    if receipt is None and args.csv is not None:
-        receipt = Path(f"fss-receipt-{to_base64url(campaign.id)[:12]}.json")
+    receipt = args.receipt or default_path(to_base64url(campaign.id), os.environ)
     with tqdm(total=placed.positions.size, unit=" values", disable=placed.positions.size < BATCH) as bar:
-        outcome = upload(placed, campaign, sites, receipt=receipt, progress=bar.update)
+        outcome = upload(placed, campaign, sites, receipt=receipt, replace=args.replace, progress=bar.update)
     print(f"both servers have stored {outcome.sent} values", end="")
     print(f"; {outcome.already_done} were there from before" if outcome.already_done else "")
-    if receipt is not None:
-        print(f"receipt: {receipt} (ids only: no value, no key)")
+    if not outcome.sent:
+        print("the same values were sent before and were not sent again; another party's need another --receipt FILE")
+    print(f"receipt: {receipt} (keep it to yourself; to take the values back: fss-dealer withdraw)")
+    return program.OK
+
+
+def _withdraw(args: argparse.Namespace) -> int:
+    sites = _sites(args, program.token(args))
+    print(f"both servers have withdrawn what was sent: {withdraw(sites, receipt=args.receipt)} values")
     return program.OK
 
 
@@ -106,6 +134,8 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
     print(f"  to send   {upload_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
     if n > campaign.max_instances:
         print(f"  note      one party is protected for {campaign.max_instances} values; these count as several parties")
+    print("  once      the receipt in your data folder keeps a second upload by you on this machine from counting.")
+    print("            One from another machine or account, or with another --receipt, is not noticed and counts too")
 
 
 def _consent(stdin_is_data: bool) -> bool:

@@ -1,67 +1,176 @@
-"""The receipt of an upload: which random ids were sent, and which are done. No value and no key is in it.
+"""The receipt of a party's upload to a campaign: what is on its way, what is stored, what is being withdrawn.
 
-With it an interrupted upload goes on: what is done stays, what is not known to be done is withdrawn at both servers
-(whatever they have of it) and sent again under new ids. So every value counts exactly once.
+It holds a random salt, from which together with the token all ids and keys follow (`dealer/derive.py`), a keyed hash of
+the positions, and for every batch a generation and a state; no value, no key, no id. Three rules make a value count
+at most once, whatever a server answers:
+
+1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
+2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
+3. New ids (the next generation) are used when both servers have confirmed the withdrawal of the old ones. The honest
+   one of them has erased them, so they cannot be in the set that both servers hold.
 """
 
+import fcntl
 import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from campaign.errors import InvalidValue
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.errors import InvalidValue, TryAgain
 from campaign.files import write_durably
-from campaign.wire import UPLOAD_ID_BYTES
+from dealer.derive import SALT_BYTES, Source
+from dealer.share import Rand
 
-VERSION = 1
+VERSION = 2
+FOLDER_VARIABLE = "FSS_RECEIPTS"
+
+# What is known of a batch: nothing of it is anywhere; perhaps, both have stored it; nobody knows until both confirm.
+NEW, SENDING, DONE, WITHDRAWING = STATES = ("new", "sending", "done", "withdrawing")
+FIELDS = {"version", "campaign", "salt", "token", "data", "values", "batch", "parts"}
+
+
+def default_path(campaign: str, environment: Mapping[str, str]) -> Path:
+    """Where a user's receipt for a campaign is kept, wherever the program is run from."""
+    if named := environment.get(FOLDER_VARIABLE):
+        folder = Path(named)
+    elif data := environment.get("XDG_DATA_HOME"):
+        folder = Path(data) / "fss-ecdf"
+    elif home := environment.get("HOME"):
+        folder = Path(home) / ".local" / "share" / "fss-ecdf"
+    else:
+        raise InvalidValue(f"there is no home folder to keep the receipt in: name a folder in {FOLDER_VARIABLE}")
+    return folder / f"{campaign}.receipt.json"
+
+
+@dataclass
+class Part:
+    """One batch of values: which of its ids are in use, and what is known of them."""
+
+    generation: int = 0
+    state: str = NEW
 
 
 @dataclass
 class Receipt:
     path: Path
-    digest: str
-    count: int
-    batch: int
-    done: dict[int, str] = field(default_factory=dict)  # batch number -> ids, hexadecimal
-    sending: dict[int, str] = field(default_factory=dict)
+    campaign: str
+    salt: bytes = field(repr=False)
+    source: Source
+    data: str = ""  # the tag of the positions
+    count: int = 0
+    batch: int = 1
+    parts: dict[int, Part] = field(default_factory=dict)
 
     def save(self) -> None:
         """Durably, and complete or not at all."""
-        body = {"version": VERSION, "campaign": self.digest, "values": self.count, "batch": self.batch}
-        body |= {"done": self.done, "sending": self.sending}
+        body: dict[str, Any] = {"version": VERSION, "campaign": self.campaign, "salt": self.salt.hex()}
+        body |= {"token": self.source.mark(), "data": self.data, "values": self.count, "batch": self.batch}
+        body["parts"] = {str(n): [part.generation, part.state] for n, part in sorted(self.parts.items())}
         write_durably(self.path, json.dumps(body).encode())
 
-    def begin(self, number: int, ids: bytes) -> None:
-        self.sending[number] = ids.hex()
+    def numbers(self, *states: str) -> list[int]:
+        return sorted(n for n, part in self.parts.items() if part.state in states)
+
+    def take(self, data: str, count: int, batch: int) -> None:
+        """These values from now on. Nothing of others may be anywhere."""
+        if self.data != data or not self.numbers(SENDING, DONE):
+            self.data, self.count, self.batch = data, count, batch
+        for number in range(-(-self.count // self.batch)):
+            self.parts.setdefault(number, Part())
         self.save()
 
-    def finish(self, number: int) -> None:
-        self.done[number] = self.sending.pop(number)
+    def within(self, number: int) -> slice:
+        """Where a batch's values are."""
+        return slice(number * self.batch, min(self.count, (number + 1) * self.batch))
+
+    def size(self, numbers: Iterable[int]) -> int:
+        """How many values these batches have."""
+        return sum(part.stop - part.start for part in map(self.within, numbers))
+
+    def ids(self, number: int) -> NDArray[np.uint8]:
+        return self.source.ids(number, self.parts[number].generation, self.size([number]))
+
+    def note(self, numbers: Iterable[int], state: str) -> None:
+        for number in numbers:
+            self.parts[number].state = state
+        self.save()
+
+    def withdrawn(self, numbers: Iterable[int]) -> None:
+        """Both servers have confirmed it: other ids may be used."""
+        for number in numbers:
+            self.parts[number] = Part(self.parts[number].generation + 1)
+        self.save()
+
+    def forget_data(self) -> None:
+        """Nothing of the values is anywhere, so nothing needs to tell them from others."""
+        self.data, self.count, self.batch = "", 0, 1
         self.save()
 
 
-def open_receipt(path: Path, digest: str, count: int, batch: int) -> Receipt:
-    """A new receipt, or the one of the interrupted upload of the same values."""
-    if not path.exists():
-        return Receipt(path, digest, count, batch)
+@contextmanager
+def opened(path: Path, campaign: str, token: str, rand: Rand) -> Iterator[Receipt]:
+    """The receipt at this path, or a new one, for this process alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(path.with_suffix(path.suffix + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        body = json.loads(path.read_text())
-        same = body["version"] == VERSION and body["campaign"] == digest and body["values"] == count
-        size, values = int(body["batch"]), int(body["values"])
-        done, sending = (_batches(body[name], size, values) for name in ("done", "sending"))
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TryAgain(f"another upload is at work with the receipt {path}; wait for its end") from None
+        yield _load(path, campaign, token) if path.exists() else _new(path, campaign, token, rand)
+    finally:
+        os.close(lock)
+
+
+def _new(path: Path, campaign: str, token: str, rand: Rand) -> Receipt:
+    salt = rand(SALT_BYTES)
+    return Receipt(path, campaign, salt, Source.of(salt, token))
+
+
+def _load(path: Path, campaign: str, token: str) -> Receipt:
+    try:
+        body = json.loads(path.read_bytes())
+        found = _read(path, body, token)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise InvalidValue(f"{path} is not a receipt; move it away") from None
-    if not same:
-        raise InvalidValue(f"{path} is the receipt of another upload; name another with --receipt")
-    return Receipt(path, digest, count, size, done, sending)
+        raise InvalidValue(
+            f"{path} is not a receipt of this version; without it what was sent before cannot be withdrawn and "
+            "counts beside what is sent now: move it away only if nothing was"
+        ) from None
+    if found.campaign != campaign:
+        raise InvalidValue(f"{path} is the receipt of another campaign; name another with --receipt")
+    if body["token"] != found.source.mark() and found.numbers(SENDING, DONE, WITHDRAWING):
+        raise InvalidValue(
+            f"the upload of the receipt {path} was made with another token: use that one to go on with it or to "
+            "withdraw it; another party's values need another receipt (--receipt FILE)"
+        )
+    return found
 
 
-def _batches(found: dict[str, str], size: int, count: int) -> dict[int, str]:
-    """Ids by the number of their batch: of every value of the batch one, or a ValueError."""
-    if size < 1:
-        raise ValueError("a batch has at least one value")
-    batches = {int(number): ids for number, ids in found.items()}
-    for number, ids in batches.items():
-        here = min(size, count - number * size)
-        if number < 0 or here < 1 or len(bytes.fromhex(ids)) != UPLOAD_ID_BYTES * here:
-            raise ValueError("ids do not fit their batch")
-    return batches
+def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
+    """What `save` wrote, or a ValueError."""
+    if set(body) != FIELDS or body["version"] != VERSION:
+        raise ValueError("other fields")
+    salt, count, batch = bytes.fromhex(body["salt"]), _number(body["values"]), _number(body["batch"])
+    if len(salt) != SALT_BYTES or not batch or not isinstance(body["campaign"], str):
+        raise ValueError("a salt, a batch and a campaign are needed")
+    tags = [bytes.fromhex(body[name]) for name in ("data", "token")]
+    if len(tags[0]) not in (0, 32) or len(tags[1]) != 16:
+        raise ValueError("a tag has another length")
+    parts = {int(n): Part(_number(generation), state) for n, (generation, state) in body["parts"].items()}
+    for number, part in parts.items():
+        out = part.state != NEW
+        if part.state not in STATES or number < 0 or (out and number * batch >= count):
+            raise ValueError("batches do not fit the values")
+    return Receipt(path, body["campaign"], salt, Source.of(salt, token), tags[0].hex(), count, batch, parts)
+
+
+def _number(found: object) -> int:
+    if type(found) is not int or not 0 <= found < 1 << 62:
+        raise ValueError("not a number")
+    return found

@@ -47,12 +47,20 @@ def share(
     rand: Rand = os.urandom,
 ) -> Shared:
     """Keys and random ids for these values. `rand` must be uniform and secret; it is asked for 48 bytes a value."""
-    return share_positions(campaign.place(values, strata), campaign, rand)
-
-
-def share_positions(placed: Placed, campaign: Campaign, rand: Rand = os.urandom) -> Shared:
+    placed = campaign.place(values, strata)
     n = placed.positions.size
-    scheme = dcf if campaign.scheme == "dcf" else dpf
-    keys = scheme.gen(placed.positions, bits=campaign.bits, binder=campaign.id, rand=rand(n * scheme.RAND_BYTES))
+    key_rand = rand(n * key_rand_bytes(campaign))
     ids = np.frombuffer(rand(n * UPLOAD_ID_BYTES), np.uint8).reshape(n, UPLOAD_ID_BYTES)
+    return share_positions(placed, campaign, key_rand, ids)
+
+
+def key_rand_bytes(campaign: Campaign) -> int:
+    """Random bytes that the keys of one value need."""
+    return dcf.RAND_BYTES if campaign.scheme == "dcf" else dpf.RAND_BYTES
+
+
+def share_positions(placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8]) -> Shared:
+    """The keys that this randomness makes; the same again for the same, so use it for no other positions."""
+    scheme = dcf if campaign.scheme == "dcf" else dpf
+    keys = scheme.gen(placed.positions, bits=campaign.bits, binder=campaign.id, rand=rand)
     return Shared(campaign, placed, ids, keys)

@@ -1,41 +1,43 @@
-"""Sending keys to both servers: the same campaign at both, the same ids, retries, and a receipt.
+"""Sending keys to both servers, and taking them back: a receipt makes every value count at most once.
 
-sites = Sites.parse(["https://a.example/v1/campaigns/ID", "https://b.example/v1/campaigns/ID"], token)
+sites = Sites(["https://a.example/v1/campaigns/ID", "https://b.example/v1/campaigns/ID"], token)
 campaign = sites.fetch()                       # from both; refuses if they differ
-upload(share(values, campaign).placed, campaign, sites)
+upload(campaign.place(values), campaign, sites)
+
+What a server answers is not believed further than the rules of `dealer/receipt.py` allow. When sending fails, what may
+have arrived is withdrawn at both servers; what they do not confirm is in the receipt, and the next run begins with it.
 """
 
 import asyncio
-import json
 import os
-import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
+import numpy as np
+from numpy.typing import NDArray
 
-from campaign import remote
 from campaign.errors import (
-    DigestMismatch,
-    InvalidInput,
+    InvalidQuery,
     InvalidValue,
+    NotAuthenticated,
+    NotAuthorised,
     PeerUnavailable,
     Problem,
     TryAgain,
+    UploadConflict,
+    UploadWithdrawn,
     from_document,
-    parse_problem,
 )
-from campaign.spec import Campaign, Placed, to_base64url
-from campaign.wire import UPLOAD_TYPE
-from dealer.receipt import Receipt, open_receipt
-from dealer.share import Rand, Shared, share_positions
+from campaign.spec import Campaign, Placed, parse_json, to_base64url
+from campaign.wire import UPLOAD_TYPE, UploadResult, read
+from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
+from dealer.share import Rand, Shared
+from dealer.sites import Sites
 
-BATCH = 1000
+BATCH = 1000  # values a request; servers take as many ids in a withdrawal
 IN_FLIGHT = 3
-ATTEMPTS = 6
 
 
 @dataclass(frozen=True)
@@ -47,184 +49,198 @@ class Outcome:
     clipped: int
 
 
-class Sites:
-    """The campaign's address at both servers, in order, and the token that admits to it."""
-
-    def __init__(
-        self, urls: list[str], token: str, ca: Path | None = None, *, timeout_s: float = 60.0, attempts: int = ATTEMPTS
-    ) -> None:
-        if len(urls) != 2:
-            raise InvalidValue(f"a campaign lives at two servers: give two addresses, got {len(urls)}")
-        for url in urls:
-            if not remote.is_address(url):
-                raise InvalidValue(remote.NOT_AN_ADDRESS.format(url))
-        if len({urlsplit(url).netloc for url in urls}) != 2:
-            raise InvalidValue("both addresses name the same server; a campaign lives at two")
-        self.urls = [url.rstrip("/") for url in urls]
-        self._token, self._timeout, self.attempts = token, timeout_s, attempts
-        self._context = ssl.create_default_context(cafile=None if ca is None else str(ca))
-
-    def __repr__(self) -> str:
-        return f"<Sites {' '.join(self.urls)}>"
-
-    def client(self) -> httpx.AsyncClient:
-        headers = {"Authorization": f"Bearer {self._token}"}
-        return httpx.AsyncClient(verify=self._context, headers=headers, timeout=self._timeout, trust_env=False)
-
-    async def call(self, client: httpx.AsyncClient, server: int, method: str, path: str = "", **body: Any) -> bytes:
-        """One request about the campaign; a server that is away or busy is asked again."""
-        return await _call(client, server, method, self.urls[server] + path, self.attempts, **body)
-
-    def fetch(self) -> Campaign:
-        """The campaign, asked of both servers, which must agree on it."""
-        return asyncio.run(self._fetch())
-
-    async def _fetch(self) -> Campaign:
-        async with self.client() as client:
-            answers = await asyncio.gather(*(self.call(client, s, "GET") for s in (0, 1)))
-        campaigns = []
-        for number, data in enumerate(answers):
-            try:
-                found = json.loads(data)
-                campaign, server = Campaign.from_dict(found["campaign"]), found["server"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
-            if server != number:
-                raise InvalidValue(f"the addresses are in the wrong order: {self.urls[number]} is server {server}")
-            campaigns.append(campaign)
-        first, second = campaigns
-        if first.digest != second.digest:
-            raise DigestMismatch(
-                f"the two servers describe different campaigns: {to_base64url(first.digest)} and "
-                f"{to_base64url(second.digest)}; nothing was sent"
-            )
-        return first
-
-
 def upload(
     placed: Placed,
     campaign: Campaign,
     sites: Sites,
     *,
     receipt: Path | None = None,
+    replace: bool = False,
     rand: Rand = os.urandom,
     progress: Callable[[int], object] = lambda _: None,
 ) -> Outcome:
     """Send one key of every value to each server. Returns when both have stored all of them.
 
-    With a receipt file, an upload that was interrupted goes on where it stopped, and no value counts twice.
+    The receipt is kept in the user's data folder unless another path is given. By it an upload that failed or was
+    interrupted goes on, one that is complete is not sent again, and one of other values is refused, or replaced.
     """
-    return asyncio.run(_upload(placed, campaign, sites, receipt, rand, progress))
+    name = to_base64url(campaign.id)
+    path = receipt or default_path(name, os.environ)
+    with opened(path, name, sites.token, rand) as kept:
+        return asyncio.run(_upload(placed, campaign, sites, kept, replace, progress))
+
+
+def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
+    """Take back everything that was sent by this receipt; returns the number of values when both have confirmed."""
+    path = receipt or default_path(sites.campaign, os.environ)
+    if not path.exists():
+        raise InvalidValue(f"there is no receipt at {path}, so nothing is known that could be withdrawn")
+    with opened(path, sites.campaign, sites.token, os.urandom) as kept:
+        return asyncio.run(_withdraw(sites, kept))
+
+
+async def _withdraw(sites: Sites, kept: Receipt) -> int:
+    numbers = kept.numbers(SENDING, DONE, WITHDRAWING)
+    values = kept.size(numbers)
+    kept.note(numbers, WITHDRAWING)
+    async with sites.client() as client:
+        await _Exchange(client, sites, kept).finish_withdrawals()
+    kept.forget_data()
+    return values
 
 
 async def _upload(
-    placed: Placed, campaign: Campaign, sites: Sites, path: Path | None, rand: Rand, progress: Callable[[int], object]
+    placed: Placed,
+    campaign: Campaign,
+    sites: Sites,
+    kept: Receipt,
+    replace: bool,
+    progress: Callable[[int], object],
 ) -> Outcome:
-    count = placed.positions.size
-    kept = None if path is None else open_receipt(path, to_base64url(campaign.digest), count, BATCH)
-    batch = BATCH if kept is None else kept.batch
-    numbers = [n for n in range(-(-count // batch)) if kept is None or n not in kept.done]
-    done_before = count - sum(min(batch, count - n * batch) for n in numbers)
-    progress(done_before)
-    queue = iter(numbers)
+    count, data = placed.positions.size, kept.source.tag(placed.positions)
+    out = kept.numbers(SENDING, DONE)
+    if replace:
+        kept.note(out, WITHDRAWING)
+    elif out and kept.data != data:
+        raise InvalidValue(_OTHER_VALUES.format(kept.path))
     async with sites.client() as client:
-        sender = _Sender(client, sites, campaign, kept)
-        await sender.withdraw_unfinished()
-
-        async def work() -> None:
-            for number in queue:
-                part = slice(number * batch, min(count, (number + 1) * batch))
-                some = Placed(placed.positions[part], 0, 0)
-                shared = await asyncio.to_thread(share_positions, some, campaign, rand)
-                await sender.send(number, shared)
-                progress(len(shared))
-
-        await _all_or_first_error([work() for _ in range(IN_FLIGHT)])
+        exchange = _Exchange(client, sites, kept)
+        await exchange.finish_withdrawals()
+        kept.take(data, count, BATCH)
+        done_before = kept.size(kept.numbers(DONE))
+        progress(done_before)
+        try:
+            await exchange.send_all(placed.positions, campaign, progress)
+        except Problem as problem:
+            raise await exchange.take_back(problem) from None
     return Outcome(count - done_before, done_before, placed.clipped)
 
 
-async def _all_or_first_error(works: Sequence[Coroutine[None, None, None]]) -> None:
-    """Run together; when one fails, let the others finish what they are sending, then raise."""
-    outcomes = await asyncio.gather(*works, return_exceptions=True)
-    for outcome in outcomes:
-        if isinstance(outcome, BaseException):
-            raise outcome
+_OTHER_VALUES = (
+    "other values than these were sent to this campaign before (receipt {}), and nothing was sent now. Take those back "
+    "with `fss-dealer withdraw`, or put these in their place with `fss-dealer upload --replace`; another party's "
+    "values need another receipt (--receipt FILE)"
+)
 
 
-class _Sender:
-    def __init__(self, client: httpx.AsyncClient, sites: Sites, campaign: Campaign, receipt: Receipt | None) -> None:
-        self._client, self._sites, self._campaign, self._receipt = client, sites, campaign, receipt
+class _Exchange:
+    """One run's dealings with both servers. Everything is in the receipt before it is on the wire."""
 
-    async def send(self, number: int, shared: Shared) -> None:
-        """One batch to both servers at once. If one refuses it, it is withdrawn from the other."""
-        if self._receipt is not None:
-            self._receipt.begin(number, shared.ids.tobytes())
+    def __init__(self, client: httpx.AsyncClient, sites: Sites, kept: Receipt) -> None:
+        self._client, self._sites, self._kept = client, sites, kept
+
+    async def send_all(
+        self, positions: NDArray[np.int64], campaign: Campaign, progress: Callable[[int], object]
+    ) -> None:
+        """A few batches at a time; after a failure no further one is begun, and those under way come to their end."""
+        kept = self._kept
+        queue = [n for n in kept.numbers(NEW, SENDING) if n * kept.batch < kept.count][::-1]
+
+        async def work() -> None:
+            while queue:
+                number = queue.pop()
+                try:
+                    await self._send(number, positions[kept.within(number)], campaign)
+                    progress(kept.size([number]))
+                except BaseException:
+                    queue.clear()
+                    raise
+
+        outcomes = await asyncio.gather(*(work() for _ in range(IN_FLIGHT)), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _send(self, number: int, positions: NDArray[np.int64], campaign: Campaign) -> None:
+        """A batch whose ids cannot be used any more is sent once more under others, when the old ones are withdrawn."""
+        try:
+            await self._send_once(number, positions, campaign)
+        except (UploadWithdrawn, UploadConflict):
+            self._kept.note([number], WITHDRAWING)
+            await self.finish_withdrawals([number])
+            await self._send_once(number, positions, campaign)
+
+    async def _send_once(self, number: int, positions: NDArray[np.int64], campaign: Campaign) -> None:
+        """One batch to both servers at once."""
+        part = self._kept.parts[number]
+        before = part.state
+        shared = await asyncio.to_thread(self._kept.source.shared, number, part.generation, positions, campaign)
+        self._kept.note([number], SENDING)
         outcomes = await asyncio.gather(*(self._to(s, shared) for s in (0, 1)), return_exceptions=True)
         errors = [o for o in outcomes if isinstance(o, BaseException)]
-        if errors:
-            refused = [e for e in errors if isinstance(e, Problem) and not isinstance(e, TryAgain)]
-            if refused:
-                await self._withdraw(shared.ids.tobytes())
-            raise (refused or errors)[0]
-        if self._receipt is not None:
-            self._receipt.finish(number)
+        if not errors:
+            self._kept.note([number], DONE)
+            return
+        if before == NEW and sum(isinstance(e, NotAuthenticated | NotAuthorised) for e in errors) == 2:
+            self._kept.note([number], NEW)  # neither server has let it in
+        raise min(errors, key=lambda e: isinstance(e, TryAgain))  # a refusal says more
 
     async def _to(self, server: int, shared: Shared) -> None:
         data = await asyncio.to_thread(shared.envelope, server)
         body = {"content": data, "media_type": UPLOAD_TYPE}
         answer = await self._sites.call(self._client, server, "POST", "/uploads", **body)
-        failures = json.loads(answer)["failures"]
-        if failures:
-            problem = from_document({"type": f"urn:fss-ecdf:problem:{failures[0]['code']}"})
-            raise type(problem)(f"server {server} refused {len(failures)} values: {failures[0]['detail']}")
-
-    async def withdraw_unfinished(self) -> None:
-        """What an interrupted upload was sending: nobody knows what arrived, so nothing of it may count."""
-        if self._receipt is None or not self._receipt.sending:
-            return
-        await self._withdraw(b"".join(bytes.fromhex(ids) for ids in self._receipt.sending.values()))
-        self._receipt.sending.clear()
-        self._receipt.save()
-
-    async def _withdraw(self, ids: bytes) -> None:
-        body = {"content": ids, "media_type": "application/octet-stream"}
-        path = "/uploads/withdraw"
-        await asyncio.gather(*(self._sites.call(self._client, s, "POST", path, **body) for s in (0, 1)))
-
-
-async def _call(
-    client: httpx.AsyncClient,
-    server: int,
-    method: str,
-    url: str,
-    attempts: int,
-    content: bytes | None = None,
-    media_type: str = "",
-) -> bytes:
-    """One request, repeated while the server is away or busy. What stays wrong is one clear problem."""
-    headers = {"Content-Type": media_type} if media_type else {}
-    wait = 0.5
-    for attempt in range(1, attempts + 1):
         try:
-            response = await client.request(method, url, content=content, headers=headers)
-            if response.status_code == 200:
-                return response.content
-            problem = _problem(response, server)
-            if not isinstance(problem, TryAgain) or attempt == attempts:
-                raise problem
-            wait = max(wait, remote.retry_after_s(response.headers, 0.0))
-        except httpx.HTTPError as error:
-            if remote.is_certificate_error(error):
-                raise InvalidInput(f"server {server} shows a certificate that is not trusted here (see --ca)") from None
-            if attempt == attempts:
-                raise PeerUnavailable(f"server {server} cannot be reached ({type(error).__name__})") from None
-        await asyncio.sleep(wait)
-        wait = min(2 * wait, remote.LONGEST_WAIT_S)
-    raise AssertionError("unreachable")
+            failures = read(UploadResult, answer).failures
+        except InvalidQuery:
+            raise PeerUnavailable(_NO_ANSWER.format(server)) from None
+        if failures:
+            problem = from_document({"type": f"urn:fss-ecdf:problem:{failures[0].code}"})
+            raise type(problem)(f"server {server} refused {len(failures)} values: {failures[0].detail}")
+
+    async def take_back(self, problem: Problem) -> Problem:
+        """After a failure: withdraw what may have arrived. Returns the problem with what has become of it."""
+        self._kept.note(self._kept.numbers(SENDING), WITHDRAWING)
+        if not self._kept.numbers(WITHDRAWING):
+            return problem
+        try:
+            await self.finish_withdrawals()
+        except Problem as second:
+            return type(problem)(f"{problem.detail}; {second.detail}")
+        return type(problem)(f"{problem.detail}; what had arrived of it is withdrawn at both servers")
+
+    async def finish_withdrawals(self, only: list[int] | None = None) -> None:
+        """All that were begun, at both servers; each is asked for all of them, whatever the other one answers."""
+        numbers = self._kept.numbers(WITHDRAWING) if only is None else only
+        if not numbers:
+            return
+        first, second = await asyncio.gather(*(self._withdraw_at(s, numbers) for s in (0, 1)))
+        self._kept.withdrawn(first.confirmed & second.confirmed)
+        for server, answer in enumerate((first, second)):
+            if answer.problem is not None:
+                raise type(answer.problem)(_NOT_CONFIRMED.format(server, answer.problem.detail))
+
+    async def _withdraw_at(self, server: int, numbers: list[int]) -> "_Withdrawal":
+        confirmed: set[int] = set()
+        for number in numbers:
+            body = {"content": self._kept.ids(number).tobytes(), "media_type": "application/octet-stream"}
+            try:
+                answer = await self._sites.call(self._client, server, "POST", "/uploads/withdraw", **body)
+                if not _is_confirmation(answer):
+                    raise PeerUnavailable(_NO_ANSWER.format(server))
+            except Problem as problem:
+                return _Withdrawal(confirmed, problem)
+            confirmed.add(number)
+        return _Withdrawal(confirmed)
 
 
-def _problem(response: httpx.Response, server: int) -> Problem:
-    problem = parse_problem(response.content)
-    if problem is None:
-        return PeerUnavailable(f"server {server} answered {response.status_code}, which is no answer of this protocol")
-    return type(problem)(f"server {server}: {problem.detail}")
+_NO_ANSWER = "server {} answered what is no answer of this protocol"
+_NOT_CONFIRMED = (
+    "server {} has not confirmed that what was sent before is withdrawn ({}). Run it again: it begins with that, and "
+    "nothing is sent under other ids before both servers have confirmed"
+)
+
+
+@dataclass(frozen=True)
+class _Withdrawal:
+    """Of which batches a server has confirmed the withdrawal, and what kept it from the others."""
+
+    confirmed: set[int]
+    problem: Problem | None = None
+
+
+def _is_confirmation(answer: bytes) -> bool:
+    try:
+        found = parse_json(answer)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and type(found.get("withdrawn")) is int

@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.chaos.runner import copy_all, fuzz_all, simulate_all
+from tests.chaos.runner import copy_all, fuzz_all, lie_all, simulate_all
 from tests.chaos.sequence import STEPS
 
 
@@ -13,6 +13,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--sequences", type=int, default=200, help="random sequences against two servers")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first one")
+    parser.add_argument("--lies", type=int, default=300, help="random sequences against a server that lies")
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of a sequence")
     parser.add_argument("--copies", type=int, default=200, help="copies of a working server's folder to start from")
     parser.add_argument("--envelopes", type=int, default=10_000_000, help="mutated uploads")
@@ -22,8 +23,11 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     result: dict[str, object] = {}
     simulation: dict[str, object] = {"failed": []}
+    lied: dict[str, object] = {"failed": []}
     if args.sequences:
         simulation = result["simulation"] = simulate_all(args.first, args.sequences, args.seed, args.steps, args.jobs)
+    if args.lies:
+        lied = result["lies"] = lie_all(args.first, args.lies, args.seed, args.jobs)
     if args.copies:
         result["copies"] = copy_all(args.copies, args.seed)
     if args.envelopes:
@@ -32,7 +36,7 @@ def main(argv: list[str]) -> int:
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(result, indent=2) + "\n")
-    return 1 if simulation["failed"] else 0
+    return 1 if simulation["failed"] or lied["failed"] else 0
 
 
 if __name__ == "__main__":

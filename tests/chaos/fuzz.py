@@ -30,7 +30,7 @@ from campaign.wire import (
     encode_uploads,
     read,
 )
-from dealer.receipt import Receipt, open_receipt
+from dealer.receipt import DONE, Receipt, opened
 from fss import FssError, KeyBatch, field
 from servers.seal import Agreed, Listed
 from tests.campaign.helpers import campaign, fields
@@ -239,13 +239,16 @@ def _problem_again(problem: Problem | None) -> bytes:
 
 
 def _receipt(path: Path) -> Target:
-    made = Receipt(path, "digest", 3, 2, {0: "00" * 32}, {1: "11" * 16})
-    made.save()
+    token, rand = "token", bytes
+    with opened(path, "campaign", token, rand) as made:
+        made.take("00" * 32, 3, 2)
+        made.note([0], DONE)
     seed = path.read_bytes()
 
     def decode(data: bytes) -> Receipt:
         path.write_bytes(data)
-        return open_receipt(path, "digest", 3, 2)
+        with opened(path, "campaign", token, rand) as found:
+            return found
 
     def encode(receipt: Receipt) -> bytes:
         receipt.save()

@@ -4,6 +4,7 @@ An operation draws nothing: everything random is an argument, so that a sequence
 """
 
 import json
+import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ from bench.live import name
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, Placed, from_base64url
 from campaign.wire import UPLOAD_TYPE
-from dealer.share import share_positions
-from dealer.upload import Sites, upload
+from dealer.receipt import Part, opened
+from dealer.share import key_rand_bytes, share_positions
+from dealer.sites import Sites
+from dealer.upload import upload
 from servers.settings import hash_token
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.world import World
@@ -133,7 +136,9 @@ class Play:
 
 def new_batch(campaign: Campaign, count: int, rng: random.Random) -> Batch:
     positions = _positions(campaign, count, rng)
-    shared = share_positions(Placed(np.array(positions), 0, 0), campaign, rng.randbytes)
+    keys_from = rng.randbytes(count * key_rand_bytes(campaign))
+    row = np.frombuffer(rng.randbytes(16 * count), np.uint8).reshape(count, 16)
+    shared = share_positions(Placed(np.array(positions), 0, 0), campaign, keys_from, row)
     ids = tuple(shared.ids[i].tobytes() for i in range(count))
     return Batch(ids, tuple(positions), (shared.envelope(0), shared.envelope(1)))
 
@@ -165,7 +170,7 @@ class Party:
                 self._play.model.campaign,
                 self._sites,
                 receipt=self._receipt,
-                rand=self._rand,
+                rand=self._rng.randbytes,
                 progress=_interrupting(interrupt),
             )
         except (Problem, Interrupted):
@@ -174,18 +179,25 @@ class Party:
         with self._play.model.lock:
             self._play.model.certain.update((id(self), i) for i in range(self._placed.positions.size))
 
-    def _rand(self, count: int) -> bytes:
-        """The dealer asks for the keys' randomness, then for the ids': note whose value an id stands for."""
-        data = self._rng.randbytes(count)
-        model, n = self._play.model, self._placed.positions.size
-        if count == 16 * n:
-            ids = [data[i : i + 16] for i in range(0, count, 16)]
+    def note_ids(self) -> None:
+        """Tell the model whose value every id stands for that was ever used, by the receipt."""
+        model, positions = self._play.model, self._placed.positions.tolist()
+        for ids in ids_used(self._receipt, model.campaign, self._play.token).values():
             with model.lock:
-                model.position.update(zip(ids, self._placed.positions.tolist(), strict=True))
+                model.position.update(zip(ids, positions, strict=True))
                 model.owner.update((upload_id, (id(self), i)) for i, upload_id in enumerate(ids))
                 for role in (0, 1):
                     model.tried[role].update(ids)
-        return data
+
+
+def ids_used(receipt: Path, campaign: Campaign, token: str) -> dict[int, list[bytes]]:
+    """By generation, the ids of the only batch of an upload, as far as they can have been sent."""
+    if not receipt.exists():
+        return {}
+    with opened(receipt, name(campaign), token, os.urandom) as kept:
+        part = kept.parts.get(0, Part())
+        found = {g: kept.source.ids(0, g, kept.count) for g in range(part.generation + 1)}
+    return {g: [row.tobytes() for row in rows] for g, rows in found.items()}
 
 
 def _interrupting(interrupt: bool) -> Callable[[int], object]:

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.live import Pair
+from tests.chaos import lies
 from tests.chaos.durability import try_copies
 from tests.chaos.fuzz import envelope_target, fuzz, other_targets
 from tests.chaos.sequence import STEPS, Outcome, Sequence
@@ -53,6 +55,39 @@ def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> di
         "answers": sum(o.answers for o in done),
         "seconds": round(time.monotonic() - started),
     }
+
+
+def lie_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any]:
+    """Sequences of honest parties against a server that lies."""
+    started = time.monotonic()
+    numbers = range(first, first + count)
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        parts = list(pool.map(partial(_lie, seed=seed), [numbers[j::jobs] for j in range(jobs)]))
+    done = [outcome for part, _ in parts for outcome in part]
+    return {
+        "sequences": count,
+        "failed": [line for _, lines in parts for line in lines],
+        "runs": sum(o.runs for o in done),
+        "lies": sum(o.lies for o in done),
+        "values": sum(o.values for o in done),
+        "counted": sum(o.counted for o in done),
+        "seconds": round(time.monotonic() - started),
+    }
+
+
+def _lie(numbers: Iterable[int], seed: int) -> tuple[list[lies.Outcome], list[str]]:
+    done: list[lies.Outcome] = []
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), workers="1") as pair:
+        for number in numbers:
+            try:
+                done.append(lies.play(pair, Path(tempfile.mkdtemp(dir=folder)), f"{seed}/{number}"))
+            except Exception as error:
+                options = f"--seed {seed} --first {number} --lies 1 --sequences 0 --copies 0 --envelopes 0"
+                failed.append(f"{options}: {type(error).__name__}: {error}")
+                traceback.print_exc()
+                print(f"FAILED {failed[-1]}", flush=True)
+    return done, failed
 
 
 def fuzz_all(envelopes: int, seed: int, jobs: int) -> dict[str, object]:

@@ -220,6 +220,8 @@ class Sequence:
 
     def _check(self) -> int:
         model = self.play.model
+        for party in self.parties:
+            party.note_ids()
         sealed = self.world.ids(0, model.campaign.id)
         model.check_sets(sealed, self.world.ids(1, model.campaign.id))
         self._check_answers(sealed)

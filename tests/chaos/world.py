@@ -100,13 +100,17 @@ class World:
 
     def ids(self, role: int, campaign: bytes) -> set[bytes]:
         """What a server has stored of a campaign, read from its disk."""
-        path = self.pair.folder / f"server{role}" / "data" / "server.db"
-        with sqlite3.connect(path) as db:
-            found = db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign,)).fetchall()
-        db.close()
-        return {row[0] for row in found}
+        return stored_ids(self.pair, role, campaign)
 
     def complaints(self) -> list[dict[str, Any]]:
         """What the servers' logs say went wrong in a way that nothing here should cause."""
         bad = {"internal-error", "prepare-failed", "key-file-damaged"}
         return [e for role in (0, 1) for e in self.pair.events(role) if e["event"] in bad]
+
+
+def stored_ids(pair: Pair, role: int, campaign: bytes) -> set[bytes]:
+    path = pair.folder / f"server{role}" / "data" / "server.db"
+    with sqlite3.connect(path) as db:
+        found = db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign,)).fetchall()
+    db.close()
+    return {row[0] for row in found}

@@ -1,0 +1,150 @@
+"""A server that lies to parties: it stands in front of a real one, with its certificate, and answers as it likes.
+
+    honest      passes on and answers what the server says
+    deny        stores, and answers 503
+    away        stores nothing, and answers 503
+    forget      answers that it is done, and does nothing
+    late        answers 503, and does it later
+    replay      does it, and later again, perhaps after what came in between
+    withdrawn   stores, and says that the party had withdrawn it
+    conflict    stores nothing, and says that the id is taken
+    nonsense    stores, and answers 200 with something that means nothing
+    slow        does it when the party has given up waiting
+
+What only reads is passed on, so that parties come as far as the lies.
+"""
+
+import http.server
+import json
+import random
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from bench.live import Pair
+from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn
+from campaign.wire import UPLOAD_ID_BYTES
+
+NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like
+LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "nonsense", "slow")
+SLOW_S = 0.6
+
+Reply = tuple[int, bytes]
+Request = tuple[str, str, dict[str, str], bytes]
+
+
+class Liar:
+    """`with Liar(pair, role) as liar:` listens; `choose` says for each request how it is answered."""
+
+    def __init__(self, pair: Pair, role: int, choose: Callable[[], str] = lambda: "honest") -> None:
+        self.choose = choose
+        self.told = list[str]()
+        self._later = list[Request]()
+        self._lock = threading.Lock()
+        self._client = pair.client(role)
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = False  # whatever is under way comes to its end before the liar is gone
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        folder = pair.folder / f"server{role}"
+        context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        self._client.close()
+
+    def answer(self, request: Request) -> Reply:
+        if request[0] == "GET":
+            return self._pass_on(request)
+        lie = self.choose()
+        self.told.append(lie)
+        done = {"honest", "deny", "replay", "withdrawn", "nonsense"}
+        if lie == "slow":
+            time.sleep(SLOW_S)
+        if lie in ("late", "replay"):
+            with self._lock:
+                self._later.append(request)
+        honest = self._pass_on(request) if lie in done | {"slow"} else (200, b"")
+        return _reply(lie, request, honest)
+
+    def catch_up(self, rng: random.Random) -> None:
+        """Do now, in any order, what was kept for later."""
+        with self._lock:
+            later, self._later = self._later, []
+        rng.shuffle(later)
+        for request in later:
+            self._pass_on(request)
+
+    def _pass_on(self, request: Request) -> Reply:
+        method, path, headers, body = request
+        try:
+            response = self._client.request(method, path, headers=headers, content=body)
+        except httpx.HTTPError:
+            return _problem(Unavailable("the server behind does not answer"))
+        return response.status_code, response.content
+
+
+def _reply(lie: str, request: Request, honest: Reply) -> Reply:
+    if lie in ("deny", "away", "late"):
+        return _problem(Unavailable("busy, says the liar"))
+    if lie == "forget":
+        is_withdrawal = request[1].endswith("/withdraw")
+        said: dict[str, object] = (
+            {"withdrawn": len(request[3]) // UPLOAD_ID_BYTES} if is_withdrawal else {"failures": []}
+        )
+        return 200, json.dumps(said).encode()
+    if lie == "withdrawn":
+        return _problem(UploadWithdrawn("you have withdrawn it, says the liar"))
+    if lie == "conflict":
+        return _problem(UploadConflict("somebody has this id, says the liar"))
+    return (200, b"<html>Welcome!</html>") if lie == "nonsense" else honest
+
+
+def _problem(problem: Problem) -> Reply:
+    return problem.status, json.dumps(problem.document()).encode()
+
+
+def _handler(liar: Liar) -> type[http.server.BaseHTTPRequestHandler]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def do_POST(self) -> None:
+            kept = {k: v for k, v in self.headers.items() if k.lower() in ("authorization", "content-type")}
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, content = liar.answer((self.command, self.path, kept, body))
+            try:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+            except OSError:
+                self.close_connection = True  # the party has given up waiting
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def handle(self) -> None:
+            try:
+                super().handle()
+            except OSError:  # a party that ends in the middle
+                self.close_connection = True
+
+    return Handler
