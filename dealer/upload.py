@@ -239,8 +239,9 @@ class _Withdrawal:
 
 
 def _is_confirmation(answer: bytes) -> bool:
+    """All of it is withdrawn; what a server could not remember is among the failures."""
     try:
         found = parse_json(answer)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and type(found.get("withdrawn")) is int
+    return isinstance(found, dict) and type(found.get("withdrawn")) is int and found.get("failures", []) == []
