@@ -12,9 +12,10 @@ from analyst.calibration import Calibration
 from analyst.client import Client
 from analyst.curve import QUARTILES, Smoothing
 from analyst.table import Columns, Tabular, short
-from campaign import planning, program
 from campaign.errors import InvalidInput, InvalidQuery, Problem
+from campaign.noise import planning
 from campaign.spec import Campaign
+from client import program
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -24,10 +24,10 @@ from analyst import calibration
 from analyst.calibration import Calibration
 from analyst.curve import Points, Smoothing, points
 from analyst.release import Floats, Release
-from campaign import remote
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch, PeerUnavailable, TryAgain, parse_problem
 from campaign.spec import Campaign, check_digest
 from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
+from client import remote
 
 ATTEMPTS = 5
 NUMPY = {"Accept": "application/x-npy"}

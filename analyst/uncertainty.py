@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.mechanism import SERVERS, mechanism
-from campaign.simulate import both_servers
+from campaign.noise.mechanism import SERVERS, mechanism
+from campaign.noise.simulate import both_servers
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]

@@ -24,14 +24,15 @@ from campaign.errors import InvalidQuery, NotAuthenticated, UnknownCampaign, Upl
 from campaign.spec import Campaign, check_digest
 from campaign.wire import SHARES_TYPE, ShareQuery, Shares, encode_shares, read
 from fss.field import Words, add, decode, encode, prefix_sum
-from servers import access, answer
-from servers.app import equip
-from servers.http import as_json, campaign_id
-from servers.keyset import set_checksum
-from servers.noise import NoiseTree
+from servers.api import access
+from servers.api.app import equip
+from servers.api.requests import as_json, campaign_id
+from servers.api.serve import listen, serve
 from servers.peer import PeerClient
-from servers.serve import listen, serve
+from servers.release import answer
+from servers.release.noise import NoiseTree
 from servers.settings import Settings, load
+from servers.storage.keyset import set_checksum
 
 Positions = NDArray[np.int64]
 

@@ -16,7 +16,6 @@ from bench import communication_plots, output
 from bench.communication_tables import APPROXIMATELY, Table, all_tables, summary
 from bench.docs import write_between
 from bench.findings import Found, Key, Plan, Runs
-from bench.live import ROOT
 from bench.output import print_table, write_json
 from bench.protocols import (
     OURS,
@@ -28,9 +27,10 @@ from bench.protocols import (
     run_pointwise,
     study_campaign,
 )
-from bench.proxy import Count
 from bench.traffic import Counted, Run
 from bench.traffic_model import Model, parts
+from harness.live import ROOT
+from harness.proxy import Count
 
 START, END = "<!-- communication: made by python -m bench communication --docs -->", "<!-- end of communication -->"
 BARE = 20

@@ -27,9 +27,9 @@ from tqdm import tqdm
 
 from analyst import Client, Release, plot, report
 from bench import formulas
-from bench.live import Pair
 from campaign.spec import Campaign
 from fss.evaluate import cores
+from harness.live import Pair
 
 STRATA = ("no event", "event")
 MARK = ".made-by-make-demo"

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from bench import pointwise
 from bench.output import Result
 from bench.protocols import OURS
-from bench.proxy import Count
 from bench.traffic import Run
 from bench.traffic_model import Model, Row, as_row, crossover
+from harness.proxy import Count
 
 Key = tuple[str, bool]  # protocol, and whether connections are kept alive
 Runs = list[Run]

@@ -16,12 +16,12 @@ import httpx
 import numpy as np
 
 from bench import output
-from bench.live import Pair, envelopes, name
 from bench.load_plot import draw
 from bench.output import Result, print_table, write_json
 from bench.samples import Calls, Sample, sample
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
+from harness.live import Pair, envelopes, name
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much
 OVERLOAD = (0.6, 0.7)

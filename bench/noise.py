@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from bench.measure import best_in_turn
 from bench.output import Result
-from campaign import tables
-from campaign.mechanism import Mechanism, PaperTree, SliceTree
-from servers.noise import NoiseTree, _splits
+from campaign.noise import tables
+from campaign.noise.mechanism import Mechanism, PaperTree, SliceTree
+from servers.release.noise import NoiseTree, _splits
 
 DEPTH = 15
 BRANCHING = 16

@@ -14,11 +14,11 @@ from httpcore import AnyIOBackend
 
 import dealer
 from bench import formulas, onehot, pointwise
-from bench.live import Pair, name
-from bench.proxy import Count
 from bench.traffic import BaselinePair, Counted, Meter, Run
 from campaign.spec import Campaign, Placed
 from dealer.share import Rand
+from harness.live import Pair, name
+from harness.proxy import Count
 
 OURS = "ours"
 Progress = Callable[[int], object]

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from bench import output
-from bench.live import Pair, envelopes, name
 from bench.output import Result, print_table, write_json
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
 from fss import backend
+from harness.live import Pair, envelopes, name
 
 PER_REQUEST = 1000
 

@@ -12,11 +12,11 @@ from typing import Any, Self
 import httpx
 
 from bench.baseline_server import Holding
-from bench.live import Pair, name
-from bench.proxy import Count, Proxy
 from campaign.spec import Campaign
+from harness.live import Pair, name
+from harness.proxy import Count, Proxy
+from operators.setup import new_token, write_secret
 from servers.settings import hash_token
-from servers.setup import new_token, write_secret
 
 KINDS = ("party", "peer", "analyst")
 

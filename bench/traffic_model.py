@@ -12,9 +12,9 @@ import numpy as np
 
 from bench import formulas, onehot, pointwise
 from bench.protocols import OURS
-from bench.proxy import RECORD_OVERHEAD, Count
 from bench.traffic import Run
 from campaign.spec import Campaign
+from harness.proxy import RECORD_OVERHEAD, Count
 
 
 @dataclass(frozen=True)

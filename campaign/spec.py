@@ -46,7 +46,7 @@ from pydantic import (
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
 from campaign.grid import MAX_BITS, Floats, Grid, check_strata
-from campaign.mechanism import MAX_EPSILON, Mechanism, mechanism
+from campaign.noise.mechanism import MAX_EPSILON, Mechanism, mechanism
 from campaign.wording import listed, short
 from fss.keys import KeyType, Scheme
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from campaign import program
 from campaign.errors import InvalidValue, Problem
 from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import upload_bytes
+from client import program
 from dealer import records
 from dealer.receipt import default_path
 from dealer.sites import Sites

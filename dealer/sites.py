@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from campaign import remote
 from campaign.errors import (
     DigestMismatch,
     InvalidInput,
@@ -20,6 +19,7 @@ from campaign.errors import (
     parse_problem,
 )
 from campaign.spec import ID_BYTES, Campaign, from_base64url, to_base64url
+from client import remote
 
 ATTEMPTS = 6
 

@@ -13,14 +13,16 @@ from pathlib import Path
 import httpx
 
 from campaign.errors import Problem
-from campaign.program import BAD_DATA, OK, REFUSED, TRY_LATER, USAGE, tell
 from campaign.spec import Campaign, new_id, to_base64url
+from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, USAGE, tell
 from fss import BackendError, backend
-from servers import log, operator, setup
-from servers.app import build_app
-from servers.database import Damaged
-from servers.serve import clock, listen, serve
+from operators import remotes as operator
+from operators import setup
+from servers import log
+from servers.api.app import build_app
+from servers.api.serve import clock, listen, serve
 from servers.settings import BadSettings, load
+from servers.storage.database import Damaged
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -34,14 +34,16 @@ from campaign.spec import Campaign, to_base64url
 from campaign.wire import Shares
 from fss import KeyBatch, field
 from fss.field import Words
-from servers import evaluate, keyset, log, metrics
-from servers.answer import curve_errors
-from servers.evaluate import Gone
-from servers.noise import NoiseTree, Prf, covers
+from servers import log, metrics
+from servers.api.rate import Rate
+from servers.compute import evaluate
+from servers.compute.evaluate import Gone
 from servers.peer import PeerClient
-from servers.rate import Rate
+from servers.release.answer import curve_errors
+from servers.release.noise import NoiseTree, Prf, covers
 from servers.settings import Settings
-from servers.store import SEALED, Entry, NewUploads, Store
+from servers.storage import keyset
+from servers.storage.store import SEALED, Entry, NewUploads, Store
 
 Counts = NDArray[np.int64]
 Failures = list[tuple[bytes, Problem]]

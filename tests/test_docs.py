@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table
-from servers import answer_routes, routes
+from servers.api import analysts as answer_routes
+from servers.api import campaigns as routes
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from campaign.spec import Campaign
 from fss import dcf, field
-from servers.noise import NoiseTree, covers
+from servers.release.noise import NoiseTree, covers
 
 
 def test_the_protocol() -> None:

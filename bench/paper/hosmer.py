@@ -13,8 +13,8 @@ from bench.paper.data import SOURCES, STRATA, Scored, campaign, load
 from bench.paper.figure import Claim, Figure, Options, Row, means, save, spread
 from campaign.wire import GroupsQuery
 from fss import field
-from servers import answer
-from servers.noise import Prf
+from servers.release import answer
+from servers.release.noise import Prf
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GROUPS = 10

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from analyst import smooth
 from analyst.quantile import inverse
 from bench.paper.figure import Claim, Figure, Options, Row, draw_lines, means, save, spread
-from campaign.mechanism import mechanism
-from servers.noise import NoiseTree
+from campaign.noise.mechanism import mechanism
+from servers.release.noise import NoiseTree
 
 Floats = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from analyst.release import Release
 from campaign.spec import Campaign
-from servers.noise import NoiseTree
+from servers.release.noise import NoiseTree
 from tests.campaign.helpers import campaign
 
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}

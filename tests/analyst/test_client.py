@@ -19,7 +19,6 @@ from sklearn.metrics import roc_auc_score
 
 from analyst import AsyncClient, Client
 from analyst.cli import main
-from bench.live import ROOT, Pair, name
 from campaign.errors import (
     BudgetExceeded,
     DigestMismatch,
@@ -33,6 +32,7 @@ from campaign.errors import (
 )
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import EcdfAnswer, read
+from harness.live import ROOT, Pair, name
 from tests.analyst.helpers import Array, scored
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve

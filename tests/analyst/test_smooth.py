@@ -11,8 +11,8 @@ from scipy.optimize import linprog, nnls
 from analyst import smooth
 from analyst.smooth import isotonic, tree
 from campaign.errors import InvalidQuery, NotSmoothed
-from campaign.mechanism import mechanism
-from servers.noise import NoiseTree
+from campaign.noise.mechanism import mechanism
+from servers.release.noise import NoiseTree
 
 TREES = ["slice-tree", "paper-tree"]
 

@@ -16,11 +16,11 @@ from bench.communication_plots import draw
 from bench.communication_tables import all_tables, summary
 from bench.findings import Found, Plan
 from bench.protocols import OURS, Study, both_pairs, study_campaign
-from bench.proxy import Proxy, Records
 from bench.traffic import BaselinePair, Counted, Run
 from bench.traffic_model import crossover, fit
 from campaign.errors import InvalidUpload
-from servers.noise import NoiseTree
+from harness.proxy import Proxy, Records
+from servers.release.noise import NoiseTree
 
 SMALL = Plan(
     n=3,

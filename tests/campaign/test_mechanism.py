@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign import tables
 from campaign.errors import InvalidCampaign
-from campaign.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism, slice_profile
+from campaign.noise import tables
+from campaign.noise.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism, slice_profile
 
 ALL = [SliceTree, PaperTree, ExactPaperTree]
 every_mechanism = pytest.mark.parametrize("kind", ALL, ids=lambda k: k.name)

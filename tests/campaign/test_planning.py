@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from campaign.errors import InvalidCampaign
-from campaign.mechanism import SliceTree
-from campaign.planning import epsilon_for, expected_errors, parties_for
-from servers.noise import NoiseTree
+from campaign.noise.mechanism import SliceTree
+from campaign.noise.planning import epsilon_for, expected_errors, parties_for
+from servers.release.noise import NoiseTree
 
 
 def test_point_error_and_band_against_two_real_noise_trees() -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from campaign.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism
-from campaign.simulate import noise_curves
-from servers.noise import NoiseTree
+from campaign.noise.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism
+from campaign.noise.simulate import noise_curves
+from servers.release.noise import NoiseTree
 
 KINDS = [SliceTree, PaperTree, ExactPaperTree]
 

@@ -22,11 +22,11 @@ from typing import Self
 
 import httpx
 
-from bench.live import Pair, free_ports
 from campaign.spec import Campaign
-from servers.store import SEALED
+from harness.live import Pair, free_ports
+from harness.nursery import Forked, Nursery
+from servers.storage.store import SEALED
 from tests.chaos.model import Batch, Broken
-from tests.chaos.nursery import Forked, Nursery
 from tests.chaos.operations import new_batch
 from tests.servers.conftest import new_campaign
 

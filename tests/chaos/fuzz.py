@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.live import envelopes
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import (
@@ -32,7 +31,8 @@ from campaign.wire import (
 )
 from dealer.receipt import DONE, Receipt, opened
 from fss import FssError, KeyBatch, field
-from servers.seal import Agreed, Listed
+from harness.live import envelopes
+from servers.lifecycle.seal import Agreed, Listed
 from tests.campaign.helpers import campaign, fields
 from tests.chaos.model import Broken
 

@@ -26,9 +26,9 @@ from typing import Self
 
 import httpx
 
-from bench.live import Pair
 from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn
 from campaign.wire import UPLOAD_ID_BYTES
+from harness.live import Pair
 
 NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like
 LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "nonsense", "slow")

@@ -23,12 +23,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.live import Pair, name
 from campaign.errors import InvalidValue, Problem
 from campaign.spec import Campaign, Placed
 from dealer.receipt import NEW, Part, opened
 from dealer.sites import Sites
 from dealer.upload import upload, withdraw
+from harness.live import Pair, name
 from tests.chaos.liar import LIES, NETWORK, Liar
 from tests.chaos.model import Broken
 from tests.chaos.operations import Interrupted, new_batch

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.live import Pair
+from harness.live import Pair
 from tests.chaos import lies
 from tests.chaos.durability import try_copies
 from tests.chaos.fuzz import envelope_target, fuzz, other_targets

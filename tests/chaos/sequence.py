@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from campaign.spec import Campaign
+from harness.faulty_proxy import NONE, Fault
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.operations import Party, Play, new_batch
-from tests.chaos.proxy import NONE, Fault
 from tests.chaos.world import CURVE_BITS, World
 from tests.servers.test_answers import both_noises, noise_tree
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.live import Pair
-from servers.database import Damaged
-from servers.store import Store
+from harness.live import Pair
+from servers.storage.database import Damaged
+from servers.storage.store import Store
 from tests.chaos.durability import KINDS, try_copies
 from tests.servers.conftest import new_campaign
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.live import Pair
+from harness.live import Pair
 from tests.chaos import lies
 
 SEQUENCES = 12

@@ -13,11 +13,11 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from bench.live import Pair, envelopes, name
 from campaign.errors import parse_problem
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
-from servers.setup import new_token
+from harness.live import Pair, envelopes, name
+from operators.setup import new_token
 from tests.servers.conftest import new_campaign
 
 pytestmark = pytest.mark.faults

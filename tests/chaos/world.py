@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import httpx
 
-from bench.live import Pair
 from campaign.files import write_durably
-from tests.chaos.nursery import Nursery
-from tests.chaos.proxy import Link, Loop
+from harness.faulty_proxy import Link, Loop
+from harness.live import Pair
+from harness.nursery import Nursery
 
 CLIENT_TIMEOUT_S = 1.5
 CURVE_BITS = 6  # whole curves up to here, single points from the keys beyond

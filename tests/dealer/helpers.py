@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import dealer
-from bench.live import ROOT, Pair, name
 from campaign.spec import Campaign
+from harness.live import ROOT, Pair, name
 from tests.chaos.liar import Liar
 from tests.servers.conftest import new_campaign
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import dealer
-from bench.live import Pair, name
 from campaign.errors import InvalidValue, NotAuthenticated, Problem, TryAgain
 from campaign.spec import Campaign, Placed
 from dealer.derive import Source
 from dealer.receipt import default_path, opened
+from harness.live import Pair, name
 from tests.chaos.liar import Liar
 from tests.dealer.helpers import make, run, sites, stored
 from tests.servers.test_answers import both_noises, true_curve

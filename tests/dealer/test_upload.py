@@ -16,8 +16,8 @@ import pytest
 
 import dealer
 import dealer.sites
-from bench.live import ROOT, Pair, name
 from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
+from harness.live import ROOT, Pair, name
 from tests.dealer.helpers import DAYS, make, run, sites, stored, urls
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve

@@ -1,6 +1,6 @@
-"""The noise, one node at a time, with exact integers and no floating point: what servers/noise.py must equal.
+"""The noise, one node at a time, with exact integers and no floating point: what servers/release/noise.py must equal.
 
-Probabilities are taken as exact fractions from campaign/tables.py, whose own correctness has its own test.
+Probabilities are taken as exact fractions from campaign/noise/tables.py, whose own correctness has its own test.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from functools import cache
 
 from Crypto.Cipher import AES
 
-from campaign.mechanism import PaperTree, SliceTree
+from campaign.noise.mechanism import PaperTree, SliceTree
 
 
 class Oracle:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair, envelopes
 from campaign.spec import Campaign
+from harness.live import Pair, envelopes
 from tests.campaign.helpers import campaign
 
 

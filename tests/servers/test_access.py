@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE
-from servers import answer_routes, peer_routes, routes
+from harness.live import Pair, envelopes, name
+from servers.api import analysts as answer_routes
+from servers.api import campaigns as routes
+from servers.api import peers as peer_routes
 from tests.servers.conftest import new_campaign
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]

@@ -11,7 +11,7 @@ import pytest
 from campaign.errors import InvalidQuery
 from campaign.spec import Campaign
 from campaign.wire import GroupsQuery
-from servers import answer
+from servers.release import answer
 from tests.campaign.helpers import campaign
 
 SIX = {"kind": "linear", "from": 0, "to": 5, "step": 1}

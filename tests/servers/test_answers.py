@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair, name
 from campaign.spec import Campaign, to_base64url
-from servers.noise import NoiseTree
+from harness.live import Pair, name
+from servers.release.noise import NoiseTree
 from tests.servers.conftest import new_campaign, values
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]

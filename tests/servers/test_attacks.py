@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign
 from campaign.wire import ShareQuery, Shares, Uploads, decode_shares, encode_shares, encode_uploads
 from fss import KeyBatch, dcf, field
-from servers.setup import _Authority, new_token
+from harness.live import Pair, envelopes, name
+from operators.setup import _Authority, new_token
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 from tests.servers.test_bad_peers import _reply, impostor

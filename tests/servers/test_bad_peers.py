@@ -15,9 +15,9 @@ import httpx
 import numpy as np
 import pytest
 
-from bench.live import Pair, name
 from campaign.spec import Campaign
-from servers.seal import Listed, encode_set
+from harness.live import Pair, name
+from servers.lifecycle.seal import Listed, encode_set
 from tests.servers.conftest import filled
 
 pytestmark = pytest.mark.faults

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair, name
 from campaign.errors import InvalidCampaign
 from campaign.spec import Campaign
-from servers.http import SMALL_BODY, parsed
+from harness.live import Pair, name
+from servers.api.requests import SMALL_BODY, parsed
 from servers.settings import hash_token
 from tests.servers.conftest import new_campaign
 

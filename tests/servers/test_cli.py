@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import fss
-from bench.live import ROOT, Pair, envelopes, name
 from campaign.spec import Campaign
+from harness.live import ROOT, Pair, envelopes, name
 from tests.servers.conftest import filled
 
 CAMPAIGN = """

@@ -9,10 +9,10 @@ import httpx
 import numpy as np
 import pytest
 
-from bench.live import Pair, envelopes, name
 from campaign.spec import Campaign
-from servers.seal import Listed, encode_set
-from servers.setup import new_token
+from harness.live import Pair, envelopes, name
+from operators.setup import new_token
+from servers.lifecycle.seal import Listed, encode_set
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_bad_peers import peer_call
 from tests.servers.test_uploads import code

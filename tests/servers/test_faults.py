@@ -15,8 +15,8 @@ import httpx
 import numpy as np
 import pytest
 
-from bench.live import Pair, envelopes, name
 from campaign.wire import UPLOAD_TYPE
+from harness.live import Pair, envelopes, name
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from campaign.mechanism import DRAW_BITS, SERVERS
+from campaign.noise.mechanism import DRAW_BITS, SERVERS
 from campaign.wire import GroupsQuery
 from fss import field
-from servers import answer
-from servers.noise import DiscreteLaplace, Draws, FineLaplace, Prf
+from servers.release import answer
+from servers.release.noise import DiscreteLaplace, Draws, FineLaplace, Prf
 from tests.campaign.helpers import campaign
 from tests.servers.test_privacy import log
 

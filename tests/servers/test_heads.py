@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bench.live import Pair
-from servers.heads import HEAD_BYTES
+from harness.live import Pair
+from servers.api.heads import HEAD_BYTES
 
 MEGABYTE = 1 << 20
 

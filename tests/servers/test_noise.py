@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from campaign.errors import InvalidQuery
-from campaign.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism
-from servers import noise as noise_module
-from servers.noise import DiscreteLaplace, NoiseTree, Prf
+from campaign.noise.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism
+from servers.release import noise as noise_module
+from servers.release.noise import DiscreteLaplace, NoiseTree, Prf
 from tests.oracle.noise import Oracle
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,7 @@ def test_the_exact_fallback_gives_the_same_draws(scale: float, monkeypatch: pyte
 
 def test_the_same_in_another_process() -> None:
     code = (
-        "from campaign.mechanism import SliceTree; from servers.noise import NoiseTree;"
+        "from campaign.noise.mechanism import SliceTree; from servers.release.noise import NoiseTree;"
         "t = NoiseTree(bytes(32), server=1, covers=b'x' * 32, mechanism=SliceTree(12, 0.7));"
         "print(t.curve().tolist())"
     )

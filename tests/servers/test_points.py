@@ -8,10 +8,10 @@ import httpx
 import numpy as np
 import pytest
 
-from bench.live import Pair, name
 from campaign.errors import Unavailable
 from fss import dcf
-from servers import evaluate
+from harness.live import Pair, name
+from servers.compute import evaluate
 from tests.servers.conftest import filled, new_campaign
 from tests.servers.test_uploads import code
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from campaign.mechanism import DRAW_BITS, ExactPaperTree, PaperTree, SliceTree
-from servers.noise import _splits
+from campaign.noise.mechanism import DRAW_BITS, ExactPaperTree, PaperTree, SliceTree
+from servers.release.noise import _splits
 
 Shares = dict[int, Fraction]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.live import Pair, envelopes
 from campaign.spec import Campaign
+from harness.live import Pair, envelopes
 from tests.servers.conftest import new_campaign, values
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 

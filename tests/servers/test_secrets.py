@@ -4,10 +4,10 @@ import ast
 import sqlite3
 from pathlib import Path
 
-from bench.live import Pair
-from servers import access
+from harness.live import Pair
+from operators.setup import init_pair, new_token
+from servers.api import access
 from servers.settings import Tokens, hash_token
-from servers.setup import init_pair, new_token
 from tests.servers.conftest import new_campaign
 
 SERVERS = Path(access.__file__).parent

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from scipy import stats
 
 from campaign.errors import StorageFull, TooManyRequests
-from servers.noise import FineLaplace, Prf
-from servers.rate import Rate
-from servers.store import NewUploads, Store
+from servers.api.rate import Rate
+from servers.release.noise import FineLaplace, Prf
+from servers.storage.store import NewUploads, Store
 from tests.servers.conftest import new_campaign
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from campaign.mechanism import ExactPaperTree, PaperTree, SliceTree, mechanism
+from campaign.noise.mechanism import ExactPaperTree, PaperTree, SliceTree, mechanism
 from tests.oracle.noise import Oracle
 
 CASES = [

@@ -14,8 +14,8 @@ import httpx
 
 from campaign.errors import PeerUnavailable, Problem, SealNotAgreed, parse_problem
 from campaign.spec import Campaign, to_base64url
+from operators.setup import new_token
 from servers.settings import BadSettings, hash_token
-from servers.setup import new_token
 
 
 @dataclass(frozen=True)

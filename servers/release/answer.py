@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.mechanism import MIN_EPSILON_EACH, SERVERS
+from campaign.noise.mechanism import MIN_EPSILON_EACH, SERVERS
 from campaign.spec import Campaign
 from campaign.wire import EcdfAnswer, GroupsQuery, HistogramAnswer, QuantileAnswer, Threshold
 from fss import field
 from fss.field import Words
-from servers.noise import DiscreteLaplace, FineLaplace, Prf
+from servers.release.noise import DiscreteLaplace, FineLaplace, Prf
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]

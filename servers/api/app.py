@@ -14,8 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from campaign.wording import listed, short
-from servers import answer_routes, log, metrics, peer_routes
-from servers import routes as public_routes
+from servers import log, metrics
+from servers.api import analysts as answer_routes
+from servers.api import campaigns as public_routes
+from servers.api import peers as peer_routes
 from servers.node import Node
 from servers.settings import Settings
 

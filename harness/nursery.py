@@ -13,12 +13,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from bench.live import ROOT
+from harness.live import ROOT
 from servers import cli
 
 
 class Forked:
-    """A forked server, with as much of Popen as `bench.live.Pair` needs."""
+    """A forked server, with as much of Popen as `harness.live.Pair` needs."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -54,7 +54,7 @@ class Nursery:
     """Where servers come from."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.chaos.nursery"]
+        command = [sys.executable, "-m", "harness.nursery"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def start(self, config: Path, log: Path) -> Forked:

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 
 from campaign.errors import Unavailable
 from servers import log
-from servers.heads import HEAD_BYTES, BoundedProtocol
+from servers.api.heads import HEAD_BYTES, BoundedProtocol
 from servers.settings import BadSettings, Settings
 
 KEEP_ALIVE_S = 75

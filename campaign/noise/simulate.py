@@ -1,8 +1,8 @@
 """Noise as analysts and planners simulate it: distributed as what one server adds, from an ordinary generator.
 
-For bands, p-values and plans only. What the servers add is drawn exactly, from a secret seed (servers/noise.py); here
-floating point is good enough. Both mechanisms have heavier tails than a Gaussian where few nodes add up, at the
-ends of a curve, so that a band made of Gaussian curves would be too narrow there.
+For bands, p-values and plans only. What the servers add is drawn exactly, from a secret seed
+(servers/release/noise.py); here floating point is good enough. Both mechanisms have heavier tails than a Gaussian where
+few nodes add up, at the ends of a curve, so that a band made of Gaussian curves would be too narrow there.
 """
 
 import math
@@ -10,8 +10,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.mechanism import SERVERS, Mechanism, PaperTree, SliceTree
-from campaign.tables import Floats
+from campaign.noise.mechanism import SERVERS, Mechanism, PaperTree, SliceTree
+from campaign.noise.tables import Floats
 
 Counts = NDArray[np.int64]
 

@@ -27,12 +27,14 @@ from campaign.wire import (
     decode_uploads,
     read,
 )
-from servers import access, metrics, seal
-from servers.access import OPERATOR
-from servers.http import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, node_of, parsed, takes
-from servers.keyset import split_ids
+from servers import metrics
+from servers.api import access
+from servers.api.access import OPERATOR
+from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, node_of, parsed, takes
+from servers.lifecycle import seal
 from servers.node import Node
-from servers.store import SEALED, Entry, NewUploads
+from servers.storage.keyset import split_ids
+from servers.storage.store import SEALED, Entry, NewUploads
 
 router = APIRouter()
 

@@ -24,11 +24,23 @@ from campaign.wire import (
     read,
 )
 from fss import field
-from servers import access, answer
-from servers.access import ANALYST, OPERATOR
-from servers.http import BEARER, SMALL_BODY, CampaignId, Stratum, as_json, body, campaign_id, node_of, parsed, takes
+from servers.api import access
+from servers.api.access import ANALYST, OPERATOR
+from servers.api.requests import (
+    BEARER,
+    SMALL_BODY,
+    CampaignId,
+    Stratum,
+    as_json,
+    body,
+    campaign_id,
+    node_of,
+    parsed,
+    takes,
+)
 from servers.node import Node, Work
-from servers.store import Entry
+from servers.release import answer
+from servers.storage.store import Entry
 
 router = APIRouter()
 

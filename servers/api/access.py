@@ -9,7 +9,7 @@ from fastapi import Request
 
 from campaign.errors import NotAuthenticated, NotAuthorised
 from servers.settings import Tokens, hash_token
-from servers.store import Entry, Store
+from servers.storage.store import Entry, Store
 
 OPERATOR, ANALYST, PEER = "operator", "analyst", "peer"
 

@@ -2,8 +2,8 @@
 
 Noise is a function of (seed, server, what it covers, purpose, node). One AES-256 call under a key derived from the
 first four turns a node's number into DRAW_BITS = 128 bits u; the draw is the value at which the exact cumulative
-distribution of campaign/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node or prefix can
-be computed alone, in O(depth), with the result that computing the whole curve gives.
+distribution of campaign/noise/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node or prefix
+can be computed alone, in O(depth), with the result that computing the whole curve gives.
 
 **Exactness.** The comparison of u with the cumulative weights is done in integers, in effect: it is first done in
 floating point together with a bound on the error made there (sums of w positive doubles, each a rounded product:
@@ -31,8 +31,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.mechanism import DRAW_BITS, Mechanism, PaperTree, SliceTree
-from campaign.tables import Floats, Table, build, tilt
+from campaign.noise.mechanism import DRAW_BITS, Mechanism, PaperTree, SliceTree
+from campaign.noise.tables import Floats, Table, build, tilt
 
 SEED_BYTES = 32
 MAX_CURVE_DEPTH = 26

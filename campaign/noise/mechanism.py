@@ -20,9 +20,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from campaign import tables
 from campaign.errors import InvalidCampaign
-from campaign.tables import KEPT_BITS, Floats, Table
+from campaign.noise import tables
+from campaign.noise.tables import KEPT_BITS, Floats, Table
 
 MAX_DEPTH = 32
 # Each adds a whole noise tree of its own.
@@ -30,7 +30,7 @@ SERVERS = 2
 # Of a whole campaign at most, and of one value at least: below, tables take minutes to make.
 MAX_EPSILON, MIN_EPSILON_EACH = 20.0, 0.01
 
-# Bits of the pseudorandom function that decide one draw (servers/noise.py).
+# Bits of the pseudorandom function that decide one draw (servers/release/noise.py).
 DRAW_BITS = 128
 
 Positions = NDArray[np.int64]

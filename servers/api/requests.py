@@ -91,7 +91,7 @@ async def parsed(what: Callable[[bytes], T], data: bytes) -> T:
         alone.shutdown(wait=False)
 
 
-# Only for the documentation: what is accepted is decided by servers/access.py.
+# Only for the documentation: what is accepted is decided by servers/api/access.py.
 BEARER = Depends(HTTPBearer(auto_error=False, description="operator, analyst, upload or invitation token"))
 
 

@@ -30,7 +30,7 @@ from campaign.errors import (
     UploadWithdrawn,
 )
 from campaign.spec import Campaign, to_base64url
-from servers.database import (
+from servers.storage.database import (
     CAMPAIGNS,
     INVITATIONS,
     LEDGER,

@@ -14,7 +14,7 @@ import numpy as np
 from campaign.files import sync_directory
 from fss import KeyBatch, KeyType
 from fss.keys import FILE_HEADER_BYTES, file_header
-from servers.store import Store
+from servers.storage.store import Store
 
 _CHUNK = 8192
 _READ = 1 << 22

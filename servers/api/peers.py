@@ -20,13 +20,15 @@ from campaign.wire import (
     read,
 )
 from fss import field
-from servers import access, answer, seal
-from servers.access import PEER
-from servers.answer_routes import noised_groups
-from servers.http import SMALL_BODY, as_json, body, campaign_id, node_of, parsed
+from servers.api import access
+from servers.api.access import PEER
+from servers.api.analysts import noised_groups
+from servers.api.campaigns import status_of
+from servers.api.requests import SMALL_BODY, as_json, body, campaign_id, node_of, parsed
+from servers.lifecycle import seal
 from servers.node import Node, Work
-from servers.routes import status_of
-from servers.store import OPEN, Entry
+from servers.release import answer
+from servers.storage.store import OPEN, Entry
 
 router = APIRouter()
 

@@ -21,9 +21,9 @@ import numpy as np
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
 from fss import dcf, dpf
-from servers.noise import covers
+from operators.setup import Server, init_pair, new_token
+from servers.release.noise import covers
 from servers.settings import hash_token
-from servers.setup import Server, init_pair, new_token
 
 ROOT = Path(__file__).parents[1]
 

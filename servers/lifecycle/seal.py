@@ -26,9 +26,9 @@ from typing import Protocol, TypeVar
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import Message, read
-from servers.keyset import set_checksum, split_ids
 from servers.peer import PeerClient
-from servers.store import SEALED, Entry, Store
+from servers.storage.keyset import set_checksum, split_ids
+from servers.storage.store import SEALED, Entry, Store
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""The public side of the noise: mechanisms, tables, simulation, planning."""

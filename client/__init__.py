@@ -1,0 +1,1 @@
+"""What every program that talks to a server shares."""

@@ -1,0 +1,1 @@
+"""Two live servers and what stands between them, for tests, benchmarks and the demo."""

@@ -1,0 +1,1 @@
+"""What an operator runs: set-up, and campaigns at both servers."""

@@ -1,0 +1,1 @@
+"""Evaluation of keys, here or elsewhere."""

@@ -1,0 +1,1 @@
+"""From an open campaign to a sealed set."""

@@ -1,0 +1,1 @@
+"""Where shares meet noise, and all that leaves a server."""
