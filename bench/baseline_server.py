@@ -29,10 +29,10 @@ from servers.api.app import equip
 from servers.api.requests import as_json, campaign_id
 from servers.api.serve import listen, serve
 from servers.peer import PeerClient
-from servers.release import answer
+from servers.release import answers
 from servers.release.noise import NoiseTree
 from servers.settings import Settings, load
-from servers.storage.keyset import set_checksum
+from servers.storage.objects import set_checksum
 
 Positions = NDArray[np.int64]
 
@@ -151,7 +151,7 @@ def build_app(settings: Settings) -> FastAPI:
 
     @app.post("/v1/peer/campaigns/{cid}/shares")
     async def peer_shares(cid: str, request: Request) -> Response:
-        access.require(request, settings.tokens, access.PEER)
+        access.require_role(request, settings.tokens, access.PEER)
         held = node.held(cid)
         query = read(ShareQuery, await request.body())
         check_digest(held.campaign.digest, query.digest)
@@ -162,7 +162,7 @@ def build_app(settings: Settings) -> FastAPI:
 
     @app.get("/v1/campaigns/{cid}/ecdf")
     async def ecdf(cid: str, request: Request, at: Annotated[str, Query()]) -> JSONResponse:
-        access.require(request, settings.tokens, access.ANALYST)
+        access.require_role(request, settings.tokens, access.ANALYST)
         held = node.held(cid)
 
         async def count_at(positions: Positions) -> Positions:
@@ -170,7 +170,7 @@ def build_app(settings: Settings) -> FastAPI:
 
         asked, campaign = at.split(","), held.campaign
         n = len(held.at(campaign.grid.index_at(asked)).parties)
-        return as_json(await answer.ecdf(answer.Question(campaign, campaign.strata[0], n, count_at, {}), asked))
+        return as_json(await answers.ecdf(answers.Question(campaign, campaign.strata[0], n, count_at, {}), asked))
 
     equip(app)
     return app

@@ -50,6 +50,7 @@ from campaign.noise.mechanism import MAX_EPSILON, Mechanism, mechanism
 from campaign.wording import listed, short
 from fss.keys import KeyType, Scheme
 
+TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 ID_BYTES = 32
 DIGEST_BYTES = 32
 MAX_UPLOADS = 100_000_000
@@ -98,7 +99,7 @@ def _time(value: object) -> object:
 
 
 def _write_time(value: datetime) -> str:
-    return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return value.strftime(TIME_FORMAT)
 
 
 Time = Annotated[datetime, BeforeValidator(_time), PlainSerializer(_write_time)]

@@ -55,6 +55,13 @@ class Uploads:
     def __repr__(self) -> str:
         return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes>"
 
+    def rows(self) -> list[tuple[bytes, bytes]]:
+        """Each id with the bytes of its key, as a server stores them."""
+        data, size = self.keys.to_bytes(), self.keys.type.key_bytes
+        ids = self.ids.tobytes()
+        step = UPLOAD_ID_BYTES
+        return [(ids[step * i : step * (i + 1)], data[size * i : size * (i + 1)]) for i in range(len(self.keys))]
+
 
 def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
     keys = uploads.keys

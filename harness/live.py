@@ -21,6 +21,7 @@ import numpy as np
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
 from fss import dcf, dpf
+from harness import hooked
 from operators.setup import Server, init_pair, new_token
 from servers.release.noise import covers
 from servers.settings import hash_token
@@ -65,7 +66,12 @@ class Pair:
         """Top-level settings as TOML text, or dotted ones like limits_evaluations='1'."""
         path = self.folder / f"server{role}" / "server.toml"
         text = path.read_text()
+        hooks = {name: value.strip('"') for name, value in settings.items() if name in hooked.HOOKS}
+        if hooks:
+            hooked.file_for(path).write_text(json.dumps(hooks))
         for name, value in settings.items():
+            if name in hooks:
+                continue
             section, _, key = name.partition("__")
             if key:
                 head = f"[{section}]\n"
@@ -79,8 +85,10 @@ class Pair:
         path.write_text(text)
 
     def drop(self, role: int, name: str) -> None:
-        """Remove a top-level setting."""
+        """Remove a top-level setting, or a test's hook."""
         path = self.folder / f"server{role}" / "server.toml"
+        if name in hooked.HOOKS:
+            hooked.file_for(path).unlink()
         path.write_text("".join(line for line in path.read_text().splitlines(True) if not line.startswith(f"{name} =")))
 
     def reach_peer_at(self, role: int, port: int) -> None:
@@ -109,7 +117,8 @@ class Pair:
             self.wait(role)
 
     def launch(self, config: Path, log: Path) -> Process:
-        command = [sys.executable, "-m", *self.program, "--config", str(config)]
+        program = ("harness.hooked",) if hooked.file_for(config).exists() else self.program
+        command = [sys.executable, "-m", *program, "--config", str(config)]
         with log.open("ab") as output:
             return subprocess.Popen(command, cwd=ROOT, stderr=output, stdout=output)
 
@@ -222,7 +231,7 @@ class Pair:
     def noise_secrets(self, role: int, campaign: Campaign) -> tuple[bytes, bytes]:
         """The seed and the context of a server's noise, from what only a thief of its disk could read."""
         with closing(sqlite3.connect(self.folder / f"server{role}" / "data" / "server.db")) as db:
-            select = "SELECT noise_seed, sealed_set, file_digest FROM campaigns WHERE id = ?"
+            select = "SELECT noise_seed, sealed_set, key_file FROM campaigns JOIN waves ON campaign = id WHERE id = ?"
             seed, key_set, key_file = db.execute(select, (campaign.id,)).fetchone()
         return seed, covers(campaign.id, key_set, key_file)
 

@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from harness import hooked
 from harness.live import ROOT
 from servers import cli
 
@@ -84,6 +85,8 @@ def _become_server(config: str, log: str) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
+    if hooked.file_for(Path(config)).exists():
+        os._exit(hooked.main(["--config", config]))
     os._exit(cli.main(["run", "--config", config]))
 
 

@@ -15,12 +15,10 @@ import httpx
 from campaign.errors import Problem
 from campaign.spec import Campaign, new_id, to_base64url
 from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, USAGE, tell
-from fss import BackendError, backend
+from fss import BackendError
 from operators import remotes as operator
 from operators import setup
-from servers import log
-from servers.api.app import build_app
-from servers.api.serve import clock, listen, serve
+from servers import run as running
 from servers.settings import BadSettings, load
 from servers.storage.database import Damaged
 
@@ -118,10 +116,7 @@ def _init_pair(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    settings = load(args.config)
-    log.event("starting", server=settings.role, backend=backend())
-    sockets = listen(settings)
-    serve(build_app(settings, clock(settings)), settings, sockets)
+    running.run(load(args.config))
     return OK
 
 

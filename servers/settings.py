@@ -82,8 +82,6 @@ class Settings(_Section):
     peer: Peer
     tokens: Tokens
     limits: Limits = Limits()
-    crash_at: str | None = None  # tests only: end the process at this named point
-    clock_file: PathField | None = None  # tests only: a file with the seconds by which the clock is wrong
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -146,7 +144,6 @@ def _absolute(settings: Settings, base: Path) -> Settings:
     return settings.model_copy(
         update={
             "data": base / settings.data,
-            "clock_file": settings.clock_file and base / settings.clock_file,
             "tls": Tls(certificate=base / tls.certificate, key=base / tls.key),
             "peer": peer.model_copy(update={"ca": base / peer.ca, "token_file": base / peer.token_file}),
         }

@@ -13,8 +13,8 @@ from bench.paper.data import SOURCES, STRATA, Scored, campaign, load
 from bench.paper.figure import Claim, Figure, Options, Row, means, save, spread
 from campaign.wire import GroupsQuery
 from fss import field
-from servers.release import answer
-from servers.release.noise import Prf
+from servers.compute.unnoised import Unnoised
+from servers.release import groups, noised
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GROUPS = 10
@@ -34,10 +34,10 @@ def algorithm_2(data: Scored, epsilon: float, seed: int) -> Floats:
     curve = pooled + release.tree("paper-tree", part * (bits + 1), ("all",), seed, 0)[:size]
     ends = calibration.even_ends(smooth.isotonic(curve, data.labels.size), GROUPS)
     upper = spec.grid.thresholds(ends).tolist()
-    asked = answer.groups(spec, GroupsQuery(upper_ends=upper, epsilon=8 * part))
-    prf = Prf(seed.to_bytes(32, "little"), 0, bytes(32), b"groups")
-    counts = field.decode(answer.group_shares(asked, field.encode(data.counts), prf)).reshape(4, -1)
-    return np.vstack([counts[:2], counts[2:] / answer.SCORE_UNIT])
+    asked = groups.read_groups(spec, GroupsQuery(upper_ends=upper, epsilon=8 * part))
+    source = noised.Source(seed.to_bytes(32, "little"), 0, bytes(96), spec)
+    counts = field.decode(noised.groups(Unnoised(field.encode(data.counts)), source, asked)).reshape(4, -1)
+    return np.vstack([counts[:2], counts[2:] / groups.SCORE_UNIT])
 
 
 def job(name: str, folder: Path | None, epsilon: float, seed: int) -> list[Row]:
@@ -46,8 +46,8 @@ def job(name: str, folder: Path | None, epsilon: float, seed: int) -> list[Row]:
     truth = _statistic(calibration.from_curves(exact.curve(STRATA[0]), exact.curve(STRATA[1]), GROUPS).table)
     table = algorithm_2(data, epsilon, seed)
     made = release.ours(data, epsilon, seed)
-    groups = calibration.from_curves(made.curve(STRATA[0]), made.curve(STRATA[1]), GROUPS)
-    found = {"Algorithm 2, corrected": _statistic(table), "from the curves (slice-tree)": _statistic(groups.table)}
+    ours = calibration.from_curves(made.curve(STRATA[0]), made.curve(STRATA[1]), GROUPS)
+    found = {"Algorithm 2, corrected": _statistic(table), "from the curves (slice-tree)": _statistic(ours.table)}
     return [
         {"method": method, "epsilon": epsilon, "seed": seed, "H": h, "true_H": truth, "relative": (h / truth - 1) ** 2}
         for method, h in found.items()

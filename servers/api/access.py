@@ -3,13 +3,16 @@
 A caller without a token that means anything here gets 401; one whose token is good for something else gets 403.
 """
 
+import asyncio
 import hmac
 
 from fastapi import Request
 
 from campaign.errors import NotAuthenticated, NotAuthorised
+from servers.lifecycle import admission
+from servers.server import Server
 from servers.settings import Tokens, hash_token
-from servers.storage.store import Entry, Store
+from servers.storage.campaigns import Entry
 
 OPERATOR, ANALYST, PEER = "operator", "analyst", "peer"
 
@@ -32,7 +35,14 @@ def role_of(given: str, tokens: Tokens) -> str | None:
     return next((role for role, same in matches.items() if same), None)
 
 
-def require(request: Request, tokens: Tokens, *allowed: str) -> None:
+def require(request: Request, *allowed: str) -> Server:
+    """The server, for these callers only."""
+    server: Server = request.app.state.server
+    require_role(request, server.settings.tokens, *allowed)
+    return server
+
+
+def require_role(request: Request, tokens: Tokens, *allowed: str) -> None:
     role = role_of(presented(request), tokens)
     if role is None:
         raise NotAuthenticated("the token is not known here")
@@ -40,15 +50,11 @@ def require(request: Request, tokens: Tokens, *allowed: str) -> None:
         raise NotAuthorised(f"this needs the {' or '.join(allowed)} token, not the {role} token")
 
 
-def require_uploader(request: Request, tokens: Tokens, entry: Entry, store: Store) -> str | None:
-    """Admission to upload: the campaign's token, or an invitation, whose hash is returned."""
-    given = presented(request)
-    if entry.campaign.admission == "open":
-        if entry.upload_token is not None and hmac.compare_digest(given, entry.upload_token):
-            return None
-    elif store.is_invited(entry.campaign.id, given):
-        return given
-    role = role_of(given, tokens)
-    if role is not None:
-        raise NotAuthorised(f"uploading needs the campaign's upload token or an invitation, not the {role} token")
-    raise NotAuthenticated("the token is not known for this campaign")
+async def require_uploader(request: Request, server: Server, entry: Entry) -> str | None:
+    """Admission to upload; an invitation's hash is returned."""
+    given, campaign = presented(request), entry.campaign
+    invited = campaign.admission != "open" and await asyncio.to_thread(
+        server.storage.campaigns.is_invited, campaign.id, given
+    )
+    role = role_of(given, server.settings.tokens)
+    return admission.uploader(campaign, entry.upload_token, given, invited, role)

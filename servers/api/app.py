@@ -1,10 +1,9 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -15,11 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from campaign.wording import listed, short
 from servers import log, metrics
-from servers.api import analysts as answer_routes
-from servers.api import campaigns as public_routes
-from servers.api import peers as peer_routes
-from servers.node import Node
+from servers.api import analysts, operators, parties, peers, public
+from servers.lifecycle.work import Crash
+from servers.server import Clock, Server, no_crash
 from servers.settings import Settings
+
+ROUTES = (public, operators, parties, analysts, peers)
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
 
@@ -27,21 +27,21 @@ Errors are RFC 9457 problem documents with stable types; docs/protocol.md lists 
 """
 
 
-def build_app(settings: Settings, clock: Callable[[], datetime]) -> FastAPI:
-    node = Node(settings, clock)
+def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash) -> FastAPI:
+    server = Server(settings, clock, crash)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
-        await node.start()
-        log.event("started", server=node.role)
+        await server.start()
+        log.event("started", server=server.role)
         yield
-        await node.stop()
-        log.event("stopped", server=node.role)
+        await server.stop()
+        log.event("stopped", server=server.role)
 
     app = FastAPI(title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, redoc_url=None)
     app.router.redirect_slashes = False
-    app.state.node = node
-    for routes in (public_routes, answer_routes, peer_routes):
+    app.state.server = server
+    for routes in ROUTES:
         app.include_router(routes.router)
     equip(app)
     return app

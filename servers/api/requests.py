@@ -1,4 +1,4 @@
-"""What all routes share: finding the node, reading bodies strictly, answering in JSON, documenting themselves."""
+"""What all routes share: finding the server, reading bodies strictly, answering in JSON, documenting themselves."""
 
 import asyncio
 import multiprocessing
@@ -15,11 +15,11 @@ from campaign.errors import (
     BodyTooLarge,
     BodyTooSlow,
     InvalidInput,
-    TooManyRequests,
     UnknownCampaign,
 )
 from campaign.spec import ID_BYTES, from_base64url
-from servers.node import Node
+from servers.server import Server
+from servers.storage.campaigns import Entry
 
 # A thousand numbers, as long as a double can be written, or a few words: what most messages are.
 SMALL_BODY = 1 << 16
@@ -43,29 +43,35 @@ def campaign_id(text: str) -> bytes:
         raise UnknownCampaign("a campaign's id is 32 bytes in unpadded base64url") from None
 
 
-def node_of(request: Request) -> Node:
-    node: Node = request.app.state.node
-    return node
+def server_of(request: Request) -> Server:
+    server: Server = request.app.state.server
+    return server
+
+
+async def entry_of(request: Request, cid: str) -> Entry:
+    """The campaign that an address names, as this server has it."""
+    return await asyncio.to_thread(server_of(request).storage.campaigns.get, campaign_id(cid))
+
+
+async def fixed_entry_of(request: Request, cid: str) -> Entry:
+    """The same, from memory where it is known: enough for whom a campaign admits."""
+    return await asyncio.to_thread(server_of(request).storage.campaigns.fixed, campaign_id(cid))
 
 
 async def body(request: Request, limit: int) -> bytes:
     """The request's body: refused when it is longer than it may be, late, or more than the server holds at once."""
-    node, length = node_of(request), request.headers.get("content-length", "")
+    limits, length = server_of(request).limits, request.headers.get("content-length", "")
     expected = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else limit
     if expected > limit:
         raise BodyTooLarge(f"a body has at most {limit} bytes here")
-    if node.bytes_in_flight and node.bytes_in_flight + expected > node.settings.limits.bytes_in_flight:
-        raise TooManyRequests("the server is reading as much as it can hold", retry_after=1)
-    node.bytes_in_flight += expected
     try:
-        async with asyncio.timeout(node.settings.limits.body_s):
-            return await _read(request, limit)
+        with limits.reading(expected):
+            async with asyncio.timeout(limits.of.body_s):
+                return await _read(request, limit)
     except ClientDisconnect:
         raise InvalidInput("the body ended before it was complete") from None
     except TimeoutError:
-        raise BodyTooSlow(f"a body has {node.settings.limits.body_s:g} s to arrive") from None
-    finally:
-        node.bytes_in_flight -= expected
+        raise BodyTooSlow(f"a body has {limits.of.body_s:g} s to arrive") from None
 
 
 async def _read(request: Request, limit: int) -> bytes:

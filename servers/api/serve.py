@@ -6,9 +6,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import uvicorn
@@ -62,16 +61,6 @@ def serve(app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> Non
         h11_max_incomplete_event_size=2 * HEAD_BYTES,  # ours comes first, and has a proper answer
     )
     _Server(config, settings.limits.body_s).run(sockets)
-
-
-def clock(settings: Settings) -> Callable[[], datetime]:
-    """The time of day; in tests off by what a file says."""
-
-    def now() -> datetime:
-        wrong = 0.0 if settings.clock_file is None else float(settings.clock_file.read_text())
-        return datetime.now(UTC) + timedelta(seconds=wrong)
-
-    return now
 
 
 class _Server(uvicorn.Server):

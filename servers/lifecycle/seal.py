@@ -16,21 +16,21 @@ No server seals another: a side freezes only at the campaign's closing time, by 
 has agreed, and keeps what the agreed set leaves out until its operator confirms it.
 """
 
+import asyncio
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Protocol, TypeVar
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import Message, read
+from servers.lifecycle.admission import is_closed
 from servers.peer import PeerClient
-from servers.storage.keyset import set_checksum, split_ids
-from servers.storage.store import SEALED, Entry, Store
-
-T = TypeVar("T")
+from servers.storage.objects import set_checksum, split_ids
+from servers.storage.storage import Storage, Writer
+from servers.storage.waves import SEALED, SealedSet
 
 
 class Agreed(Message):
@@ -64,59 +64,71 @@ class Listed:
 _HEAD = struct.Struct("<?Q32s")
 
 
-def list_ids(store: Store, campaign: Campaign, now: datetime) -> Listed:
+def list_ids(storage: Storage, campaign: Campaign, now: datetime) -> Listed:
     """Steps 1 and 2: freeze, and say what is here."""
-    entry = store.freeze(campaign.id, closed=campaign.closes is not None and now >= campaign.closes)
-    return Listed(entry.state == SEALED, entry.freezes, campaign.digest, store.ids(campaign.id))
+    wave = storage.waves.freeze(campaign.id, closed=is_closed(campaign, now))
+    return Listed(wave.state == SEALED, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id))
 
 
 def encode_set(campaign: Campaign, freeze: int, ids: bytes) -> bytes:
     return _HEAD.pack(False, freeze, campaign.digest) + ids
 
 
-def accept(store: Store, campaign: Campaign, freeze: int, ids: bytes) -> Entry:
+def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes) -> SealedSet:
     """Step 4 on the other side, and step 5 here: seal exactly these ids, all of which must be here."""
     order = split_ids(ids)
     if len(ids) % 16 or any(a >= b for a, b in pairwise(order)):
         raise InvalidUpload("a set of uploads is a sorted list of different ids")
-    return store.seal(campaign.id, freeze, order, set_checksum(ids))
+    return storage.waves.seal(campaign.id, freeze, order, set_checksum(ids)).sealed
 
 
-class Run(Protocol):
-    """Runs a write in the store's own thread."""
+class Sealer:
+    """Runs the protocol at the wish of this side's operator, one campaign at a time."""
 
-    def __call__(self, what: Callable[[], T], /) -> Awaitable[T]: ...
+    def __init__(
+        self,
+        storage: Storage,
+        writer: Writer,
+        peer: PeerClient,
+        clock: Callable[[], datetime],
+        crash: Callable[[str], None],
+    ) -> None:
+        self._storage, self._writer, self._peer = storage, writer, peer
+        self._clock, self._crash = clock, crash
+        self._locks: dict[bytes, asyncio.Lock] = {}
 
+    async def seal(self, campaign: Campaign) -> tuple[SealedSet, int]:
+        """Returns what was sealed, and how many uploads the other side had alone."""
+        async with self._locks.setdefault(campaign.id, asyncio.Lock()):
+            return await self._seal(campaign)
 
-async def seal(
-    store: Store, run: Run, peer: PeerClient, campaign: Campaign, now: datetime, crash: Callable[[str], None]
-) -> tuple[Entry, int]:
-    """Run the protocol at the wish of this side's operator.
+    async def _seal(self, campaign: Campaign) -> tuple[SealedSet, int]:
+        run, storage, most = self._writer.run, self._storage, _HEAD.size + 16 * campaign.max_uploads
+        await run(lambda: storage.waves.agree(campaign.id))
+        theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze", most=most))
+        self._crash("seal-frozen-there")
+        mine = await run(lambda: list_ids(storage, campaign, self._clock()))
+        self._crash("seal-frozen-both")
+        check_digest(campaign.digest, theirs.digest)
+        ids = _agreed(mine, theirs)
+        if len(ids) // 16 < campaign.min_uploads:
+            await self._thaw(campaign, mine, theirs)
+            raise TooFewUploads(
+                f"{len(ids) // 16} uploads reached both servers, the campaign promised at least "
+                f"{campaign.min_uploads}; it is open again"
+            )
+        body = encode_set(campaign, theirs.freeze, ids)
+        reply = _read_reply(await self._peer.call("POST", campaign.id, "/agree", content=body))
+        if (reply.count, reply.checksum) != (len(ids) // 16, to_base64url(set_checksum(ids))):
+            raise PeerMismatch("the other server sealed another set of uploads")
+        self._crash("seal-sealed-there")
+        sealed = await run(lambda: accept(storage, campaign, mine.freeze, ids))
+        self._crash("seal-sealed-both")
+        return sealed, reply.orphans
 
-    Returns what was sealed, and how many uploads the other side had alone.
-    """
-    await run(lambda: store.agree(campaign.id))
-    theirs = Listed.decode(await peer.call("POST", campaign.id, "/freeze", most=_HEAD.size + 16 * campaign.max_uploads))
-    crash("seal-frozen-there")
-    mine = await run(lambda: list_ids(store, campaign, now))
-    crash("seal-frozen-both")
-    check_digest(campaign.digest, theirs.digest)
-    ids = _agreed(mine, theirs)
-    if len(ids) // 16 < campaign.min_uploads:
-        await peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, theirs.freeze, b""))
-        await run(lambda: store.thaw(campaign.id, mine.freeze))
-        raise TooFewUploads(
-            f"{len(ids) // 16} uploads reached both servers, the campaign promised at least {campaign.min_uploads}; "
-            "it is open again"
-        )
-    body = encode_set(campaign, theirs.freeze, ids)
-    reply = _read_reply(await peer.call("POST", campaign.id, "/agree", content=body))
-    if (reply.count, reply.checksum) != (len(ids) // 16, to_base64url(set_checksum(ids))):
-        raise PeerMismatch("the other server sealed another set of uploads")
-    crash("seal-sealed-there")
-    sealed = await run(lambda: accept(store, campaign, mine.freeze, ids))
-    crash("seal-sealed-both")
-    return sealed, reply.orphans
+    async def _thaw(self, campaign: Campaign, mine: Listed, theirs: Listed) -> None:
+        await self._peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, theirs.freeze, b""))
+        await self._writer.run(lambda: self._storage.waves.thaw(campaign.id, mine.freeze))
 
 
 def _read_reply(data: bytes) -> Agreed:
@@ -136,6 +148,5 @@ def _agreed(mine: Listed, theirs: Listed) -> bytes:
     return b"".join(sorted(ours & others))
 
 
-def as_reply(entry: Entry) -> Agreed:
-    checksum = to_base64url(entry.sealed_set or b"")
-    return Agreed(count=entry.sealed_count or 0, checksum=checksum, orphans=entry.orphans or 0)
+def as_reply(sealed: SealedSet) -> Agreed:
+    return Agreed(count=sealed.count, checksum=to_base64url(sealed.checksum), orphans=sealed.orphans)

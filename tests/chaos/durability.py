@@ -25,7 +25,7 @@ import httpx
 from campaign.spec import Campaign
 from harness.live import Pair, free_ports
 from harness.nursery import Forked, Nursery
-from servers.storage.store import SEALED
+from servers.storage.waves import SEALED
 from tests.chaos.model import Batch, Broken
 from tests.chaos.operations import new_batch
 from tests.servers.conftest import new_campaign
@@ -202,7 +202,8 @@ def _phases(copy: Path, port: int) -> list[str]:
 def _check_rows(path: Path, stored: set[tuple[bytes, bytes]]) -> None:
     with sqlite3.connect(path) as db:
         rows = set(db.execute("SELECT campaign, id FROM uploads").fetchall())
-        counts = dict(db.execute("SELECT id, stored FROM campaigns WHERE state IN ('open', 'frozen')").fetchall())
+        unsealed = "SELECT id, stored FROM campaigns JOIN waves ON campaign = id WHERE state IN ('open', 'frozen')"
+        counts = dict(db.execute(unsealed).fetchall())
     db.close()
     if lost := stored - rows:
         raise Broken(f"{len(lost)} acknowledged uploads are lost")

@@ -155,9 +155,9 @@ class Sequence:
         rng, campaign = self.rng, self.play.model.campaign
         stratum = f"stratum={rng.choice(campaign.strata)}"
         points = ",".join(f"{x:.2f}" for x in sorted(rng.sample([i / 20 for i in range(20)], 3)))
-        kinds = [f"ecdf?at={points}&{stratum}", f"histogram?edges={points}&{stratum}"]
+        kinds = [f"ecdf?at={points}&{stratum}"]
         if campaign.bits <= CURVE_BITS:
-            kinds += [f"curve?{stratum}", f"quantiles?q=0.5&{stratum}"]
+            kinds += [f"curve?{stratum}"]
             if len(campaign.strata) == 2 and rng.random() < 0.3:
                 return partial(self.play.ask_groups, role, GROUPS)
         return partial(self.play.ask, role, rng.choice(kinds))

@@ -6,7 +6,7 @@ import pytest
 
 from harness.live import Pair
 from servers.storage.database import Damaged
-from servers.storage.store import Store
+from servers.storage.storage import Storage
 from tests.chaos.durability import KINDS, try_copies
 from tests.servers.conftest import new_campaign
 
@@ -23,12 +23,12 @@ def test_servers_start_on_copies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", [lambda data: data[:2000], lambda data: data[:4096] + bytes(len(data) - 4096)])
 def test_a_damaged_database_is_named_at_the_start(tmp_path: Path, damage: "object") -> None:
     path = tmp_path / "server.db"
-    store = Store(f"sqlite:///{path}")
-    store.add_campaign(new_campaign(), "0" * 64, [])
+    store = Storage(f"sqlite:///{path}")
+    store.campaigns.add(new_campaign(), "0" * 64, [])
     store.close()
     path.write_bytes(damage(path.read_bytes()))  # type: ignore[operator]
     with pytest.raises(Damaged, match=r"server.db is damaged .*; restore this server"):
-        Store(f"sqlite:///{path}")
+        Storage(f"sqlite:///{path}")
 
 
 def test_a_server_with_a_damaged_database_ends_with_one_line(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The privacy claim of `/groups`, enumerated: what one party changes, under the exact probabilities of the noise."""
 
 import itertools
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -12,7 +14,8 @@ from numpy.typing import ArrayLike
 from campaign.noise.mechanism import DRAW_BITS, SERVERS
 from campaign.wire import GroupsQuery
 from fss import field
-from servers.release import answer
+from servers.compute.unnoised import Unnoised
+from servers.release import groups, noised
 from servers.release.noise import DiscreteLaplace, Draws, FineLaplace, Prf
 from tests.campaign.helpers import campaign
 from tests.servers.test_privacy import log
@@ -32,19 +35,33 @@ class Recorded(Prf):
         return super().draws(level, nodes)
 
 
-def question(ends: list[float], epsilon: float, size: int = 5, **changes: Any) -> answer.Groups:
+def question(ends: list[float], epsilon: float, size: int = 5, **changes: Any) -> groups.GroupQuestion:
     """Groups of scores 0, ..., 1 in `size` steps."""
     grid = {"kind": "explicit", "at": [i / (size - 1) for i in range(size)]}
     made = campaign(grid=grid, strata=["negative", "positive"], reserve=20.0, **changes)
-    return answer.groups(made, GroupsQuery(upper_ends=ends, epsilon=epsilon))
+    return groups.read_groups(made, GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
-def histogram(asked: answer.Groups, cells: dict[tuple[int, int], int]) -> Any:
+def histogram(asked: groups.GroupQuestion, cells: dict[tuple[int, int], int]) -> Any:
     """A whole curve, as one server's share of itself, from counts of (stratum, index)."""
     counts = np.zeros(1 << asked.campaign.bits, np.int64)
     for (stratum, index), count in cells.items():
         counts[(stratum << asked.campaign.grid.bits) + index] += count
     return field.encode(np.cumsum(counts))
+
+
+@dataclass(frozen=True)
+class Drawing(noised.Source):
+    """Noise from a function that remembers."""
+
+    from_: Recorded = dataclass_field(default_factory=Recorded)
+
+    def prf(self, purpose: str) -> Prf:
+        return self.from_
+
+
+def shares(asked: groups.GroupQuestion, share: Any, prf: Recorded) -> Any:
+    return noised.groups(Unnoised(share), Drawing(bytes(32), 0, b"", asked.campaign, prf), asked)
 
 
 def as_counts(words: Any) -> Any:
@@ -97,24 +114,26 @@ def log_ratio(weights: Any, change: int, values: tuple[int, ...]) -> Decimal:
 ENDS = [[0.0, 0.25, 0.5, 0.75, 1.0], [0.25, 1.0], [0.0, 0.5]]
 
 
-def changes(asked: answer.Groups) -> list[Any]:
+def changes(asked: groups.GroupQuestion) -> list[Any]:
     """What replacing one record by another does to (O_0, O_1, E_0, E_1) of all groups, through production's own sums.
 
     Both data sets have the same noise, so it is gone from the difference.
     """
     cells = list(itertools.product((0, 1), range(asked.campaign.grid.size)))
     prf = Recorded()
-    shares = {cell: answer.group_shares(asked, histogram(asked, {cell: 1}), prf) for cell in cells}
+    made = {cell: shares(asked, histogram(asked, {cell: 1}), prf) for cell in cells}
     pairs = itertools.permutations(cells, 2)
-    return [as_counts(field.sub(shares[a], shares[b])).reshape(4, -1) for a, b in pairs]
+    return [as_counts(field.sub(made[a], made[b])).reshape(4, -1) for a, b in pairs]
 
 
 @pytest.mark.parametrize(("epsilon", "instances"), [(1.0, 1), (0.25, 1), (3.0, 4)])
 def test_the_privacy_loss_of_groups_is_exactly_epsilon(epsilon: float, instances: int) -> None:
     asked = question(ENDS[0], epsilon, max_instances=instances)
-    sources = answer.group_noise(asked, Recorded())
+    sources = groups.group_noise(asked, Recorded())
     assert [type(s) for s in sources] == [DiscreteLaplace, DiscreteLaplace, FineLaplace, FineLaplace]
-    coarse, fine = laplace_weights(sources[0]), FineWeights(sources[2])  # type: ignore[arg-type]
+    assert isinstance(sources[0], DiscreteLaplace)
+    assert isinstance(sources[2], FineLaplace)
+    coarse, fine = laplace_weights(sources[0]), FineWeights(sources[2])
     assert sources[0] is sources[1]
     assert sources[2] is sources[3]
     known: dict[tuple[bool, int], Decimal] = {}
@@ -138,16 +157,16 @@ def test_the_privacy_loss_of_groups_is_exactly_epsilon(epsilon: float, instances
 def test_replacing_a_record_changes_four_units_at_most(ends: list[float]) -> None:
     """An observed count loses one and one gains one; expected counts lose p + (1 - p) and gain as much."""
     asked = question(ends, 1.0)
-    norms = [np.abs(c[:2]).sum() + np.abs(c[2:]).sum() / answer.SCORE_UNIT for c in changes(asked)]
-    assert max(norms) <= answer.GROUPS_SENSITIVITY
+    norms = [np.abs(c[:2]).sum() + np.abs(c[2:]).sum() / groups.SCORE_UNIT for c in changes(asked)]
+    assert max(norms) <= groups.GROUPS_SENSITIVITY
     if ends == ENDS[0]:
-        assert max(norms) == answer.GROUPS_SENSITIVITY
+        assert max(norms) == groups.GROUPS_SENSITIVITY
 
 
 def test_every_statistic_has_noise_of_its_own() -> None:
     """The paper's Algorithm 2 gives E and O of a group the same noise, so that O - E is exact."""
     asked, prf = question(ENDS[0], 1.0), Recorded()
-    answer.group_shares(asked, histogram(asked, {}), prf)
+    shares(asked, histogram(asked, {}), prf)
     assert len(set(prf.used)) == len(prf.used)
     assert len(prf.used) == 5 * (2 + 2 * 3)  # a fine one takes three draws
 
@@ -158,8 +177,8 @@ def test_sums_are_those_of_the_definition() -> None:
     for ends in ENDS:
         asked = question(ends, 1.0)
         cells = {(s, i): int(rng.integers(0, 50)) for s in (0, 1) for i in range(5)}
-        noise = answer.group_shares(asked, histogram(asked, {}), Recorded())
-        found = as_counts(field.sub(answer.group_shares(asked, histogram(asked, cells), Recorded()), noise))
+        noise = shares(asked, histogram(asked, {}), Recorded())
+        found = as_counts(field.sub(shares(asked, histogram(asked, cells), Recorded()), noise))
         below = -1.0
         for g, end in enumerate(ends):
             inside = {c: n for c, n in cells.items() if below < c[1] / 4 <= end}
@@ -179,8 +198,8 @@ def test_stated_errors_are_those_of_the_noise(epsilon: float, instances: int) ->
     ends = [i / 999 for i in range(1000)]
     asked = question(ends, epsilon, size=1000, max_instances=instances)
     empty = histogram(asked, {})
-    runs = [as_counts(answer.group_shares(asked, empty, Recorded(seed))).reshape(4, -1) for seed in range(3)]
-    observed, expected = answer.group_errors(asked)
+    runs = [as_counts(shares(asked, empty, Recorded(seed))).reshape(4, -1) for seed in range(3)]
+    observed, expected = groups.standard_errors(asked)
     for row, error in enumerate((observed, observed, expected * 1000, expected * 1000)):
         sample = np.concatenate([run[row] for run in runs])
         assert SERVERS * sample.var() == pytest.approx(error**2, rel=0.25)

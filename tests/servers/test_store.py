@@ -8,44 +8,46 @@ import pytest
 import sqlalchemy as sa
 from scipy import stats
 
-from campaign.errors import StorageFull, TooManyRequests
-from servers.api.rate import Rate
+from campaign.errors import BudgetExceeded, StorageFull, TooManyRequests
+from servers.api.limits import Rate
+from servers.lifecycle.admission import NewUploads
 from servers.release.noise import FineLaplace, Prf
-from servers.storage.store import NewUploads, Store
+from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'db'}")
+    store = Storage(f"sqlite:///{tmp_path / 'db'}")
     campaign = new_campaign()
-    store.add_campaign(campaign, "0" * 64, [])
+    store.campaigns.add(campaign, "0" * 64, [])
 
     def limit_pages(connection: sa.PoolProxiedConnection, *_: object) -> None:
         cursor = connection.cursor()
-        cursor.execute("PRAGMA max_page_count = 30")
+        cursor.execute("PRAGMA max_page_count = 60")
         cursor.close()
 
-    sa.event.listen(store._engine, "checkout", limit_pages)
-    rows = [(i.to_bytes(16, "big"), bytes(2000)) for i in range(200)]
+    sa.event.listen(store.engine, "checkout", limit_pages)
+    rows = [(i.to_bytes(16, "big"), bytes(2000)) for i in range(400)]
     with pytest.raises(StorageFull, match="full; nothing was stored"):
-        store.add_uploads([NewUploads(campaign.id, rows)])
-    assert store.entry(campaign.id).stored == 0
-    assert store.ids(campaign.id) == b""
-    assert store.add_uploads([NewUploads(campaign.id, rows[:5])]) == [[]]
-    assert store.entry(campaign.id).stored == 5
+        store.uploads.add([NewUploads(campaign.id, rows)])
+    assert store.campaigns.get(campaign.id).stored == 0
+    assert store.uploads.ids(campaign.id) == b""
+    assert store.uploads.add([NewUploads(campaign.id, rows[:5])]) == [[]]
+    assert store.campaigns.get(campaign.id).stored == 5
     store.close()
 
 
 def test_an_expense_is_recorded_once_and_never_beyond_the_limit(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'db'}")
+    store = Storage(f"sqlite:///{tmp_path / 'db'}")
     campaign = new_campaign().id
-    assert store.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
-    assert store.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
-    assert store.spend(campaign, "groups a", 0.6, 1.5, NOW) is None
-    assert store.spend(campaign, "groups b", 0.5, 1.5, NOW) == 1.5
-    assert store.spent(campaign) == {"curve": 1.0, "groups b": 0.5}
+    assert store.ledger.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
+    assert store.ledger.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
+    with pytest.raises(BudgetExceeded, match="would exceed"):
+        store.ledger.spend(campaign, "groups a", 0.6, 1.5, NOW)
+    assert store.ledger.spend(campaign, "groups b", 0.5, 1.5, NOW) == 1.5
+    assert store.ledger.spent(campaign) == {"curve": 1.0, "groups b": 0.5}
     store.close()
 
 

@@ -1,10 +1,12 @@
-"""How many uploads a server takes."""
+"""What this process takes at a time: uploads a second, and bytes of bodies at once. Other processes have their own."""
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from campaign.errors import TooManyRequests
+from servers import settings
 
 
 class Rate:
@@ -23,3 +25,20 @@ class Rate:
             wait = math.ceil((min(count, self._per_second) - self._left) / self._per_second)
             raise TooManyRequests("more uploads than this server takes", retry_after=max(1, wait))
         self._left -= count
+
+
+class Limits:
+    def __init__(self, of: settings.Limits) -> None:
+        self.of, self.uploads = of, Rate(of.uploads_per_s)
+        self._in_flight = 0
+
+    @contextmanager
+    def reading(self, size: int) -> Iterator[None]:
+        """Room for a body; refused while others fill it."""
+        if self._in_flight and self._in_flight + size > self.of.bytes_in_flight:
+            raise TooManyRequests("the server is reading as much as it can hold", retry_after=1)
+        self._in_flight += size
+        try:
+            yield
+        finally:
+            self._in_flight -= size

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from campaign.errors import InvalidQuery
 from campaign.spec import Campaign
 from campaign.wire import GroupsQuery
-from servers.release import answer
+from servers.release import answers, groups
 from tests.campaign.helpers import campaign
 
 SIX = {"kind": "linear", "from": 0, "to": 5, "step": 1}
@@ -19,14 +18,14 @@ DAYS = {"kind": "linear", "values": "date", "from": "2026-01-01", "to": "2026-01
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25}
 
 
-def asked(made: Campaign, stratum: str, raw: Any, n: int = 40, known: Any = None) -> answer.Question:
+def asked(made: Campaign, stratum: str, raw: Any, n: int = 40, known: Any = None) -> answers.Question:
     """A question to a server whose published curve is `raw`, over all positions."""
 
-    async def count_at(positions: answer.Index) -> answer.Counts:
+    async def count_at(positions: answers.Index) -> answers.Counts:
         assert positions.min(initial=0) >= 0
         return np.asarray(raw)[positions]
 
-    return answer.Question(made, stratum, n, count_at, known or {})
+    return answers.Question(made, stratum, n, count_at, known or {})
 
 
 def three() -> tuple[Campaign, Any]:
@@ -58,9 +57,9 @@ def test_counts_of_a_stratum_start_at_its_own_zero(number: int) -> None:
 def test_an_ecdf_says_what_was_asked_with_the_noise_of_its_points(number: int) -> None:
     made, raw = three()
     base = 8 * number
-    for known in (None, answer.curve_errors(made)):
+    for known in (None, answers.curve_errors(made)):
         question = asked(made, made.strata[number], raw, known=known)
-        got = asyncio.run(answer.ecdf(question, ["-1", "0", "3.5", "5", "9"]))
+        got = asyncio.run(answers.ecdf(question, ["-1", "0", "3.5", "5", "9"]))
         assert got.thresholds == [-1.0, 0.0, 3.5, 5.0, 9.0]
         zero = raw[base - 1] if number else 0
         assert got.counts == [0, *(raw[base + i] - zero for i in (0, 3, 5, 5))]
@@ -73,13 +72,13 @@ def test_an_ecdf_says_what_was_asked_with_the_noise_of_its_points(number: int) -
 def test_known_errors_are_used_and_belong_to_their_stratum() -> None:
     made, raw = three()
     known = {name: np.arange(6) + 10.0 * i for i, name in enumerate(made.strata)}
-    got = asyncio.run(answer.ecdf(asked(made, "b", raw, known=known), ["-1", "2", "5"]))
+    got = asyncio.run(answers.ecdf(asked(made, "b", raw, known=known), ["-1", "2", "5"]))
     assert got.standard_errors == [0.0, 12.0, 15.0]
 
 
 def test_curve_errors_of_all_strata() -> None:
     made, _ = three()
-    found = answer.curve_errors(made)
+    found = answers.curve_errors(made)
     assert list(found) == ["a", "b", "c"]
     for number, errors in enumerate(found.values()):
         start = 8 * number
@@ -89,90 +88,15 @@ def test_curve_errors_of_all_strata() -> None:
 
 def test_dates_are_told_as_they_were_asked() -> None:
     made = campaign(grid=DAYS)
-    got = asyncio.run(answer.ecdf(asked(made, "all", np.arange(8)), ["2026-01-03", "2025-12-31"]))
+    got = asyncio.run(answers.ecdf(asked(made, "all", np.arange(8)), ["2026-01-03", "2025-12-31"]))
     assert (got.thresholds, got.counts) == (["2026-01-03", "2025-12-31"], [2, 0])
 
 
 def test_a_curve_has_every_threshold() -> None:
     made, raw = three()
-    got = answer.curve(asked(made, "a", raw), raw[:6])
+    got = answers.curve(asked(made, "a", raw), raw[:6])
     assert (got.thresholds, got.counts) == ([0, 1, 2, 3, 4, 5], raw[:6].tolist())
     assert got.standard_errors == pytest.approx([math.sqrt(variance_between(made, i, -1)) for i in range(6)])
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_histogram_has_the_noise_of_differences(number: int) -> None:
-    made, raw = three()
-    start = 8 * number
-    got = asyncio.run(answer.histogram(asked(made, made.strata[number], raw), ["0", "2", "3", "5"]))
-    below = [-1, 0, 2, 3]
-    at = [raw[start + i] for i in (0, 2, 3, 5)]
-    before = [raw[start - 1] if number else 0, *at[:-1]]
-    assert got.counts == [a - b for a, b in zip(at, before, strict=True)]
-    errors = [math.sqrt(variance_between(made, start + a, start + b)) for a, b in zip((0, 2, 3, 5), below, strict=True)]
-    assert got.standard_errors == pytest.approx(errors)
-    assert got.edges == [0.0, 2.0, 3.0, 5.0]
-
-
-@pytest.mark.parametrize("edges", [["3", "2"], ["2", "2"], ["2", "2.5"], ["1", "3", "3"]])
-def test_edges_of_a_histogram_increase(edges: list[str]) -> None:
-    made, raw = three()
-    with pytest.raises(InvalidQuery, match="must increase by at least one step of the grid"):
-        asyncio.run(answer.histogram(asked(made, "a", raw), edges))
-
-
-def slow_quantile(counts: list[int], errors: list[float], target: float) -> tuple[int, int, int]:
-    """Estimate, lower and upper end, as the docstring defines them."""
-    size, z = len(counts), NormalDist().inv_cdf(0.975)
-
-    def first(reached: list[bool]) -> int:
-        return next((i for i, yes in enumerate(reached) if yes), size - 1)
-
-    def after_last(missed: list[bool]) -> int:
-        return max((i + 1 for i, yes in enumerate(missed) if yes), default=0)
-
-    middle = (first([c >= target for c in counts]) + after_last([c < target for c in counts])) // 2
-    low = first([c + z * e >= target for c, e in zip(counts, errors, strict=True)])
-    high = after_last([c - z * e < target for c, e in zip(counts, errors, strict=True)])
-    return min(middle, size - 1), min(low, size - 1), min(high, size - 1)
-
-
-LEVELS = [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
-
-
-@pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("strata", [["all"], ["x", "y"]])
-def test_quantiles_are_those_of_the_definition(seed: int, strata: list[str]) -> None:
-    """On curves that fall, stay flat, begin above the target or never reach it; errors from none to huge."""
-    rng, size = np.random.default_rng(seed), 12
-    made = campaign(grid={**SIX, "to": size - 1}, strata=strata)
-    counts = np.cumsum(rng.integers(-2, 7, size)) + int(rng.integers(-20, 21))
-    errors = rng.uniform(0, 6, size) * (seed % 4 != 0)
-    question = asked(made, strata[0], None, n=40, known={strata[0]: errors})
-    got = answer.quantiles(question, counts, LEVELS)
-    total = 40 if len(strata) == 1 else max(int(counts[-1]), 0)
-    expected = [slow_quantile(counts.tolist(), errors.tolist(), level * total) for level in LEVELS]
-    assert list(zip(got.thresholds, got.lower, got.upper, strict=True)) == expected
-    assert (got.levels, got.confidence) == (LEVELS, 0.95)
-
-
-def test_a_wider_confidence_is_a_wider_interval() -> None:
-    made = campaign(grid={**SIX, "to": 99})
-    counts, errors = np.arange(100), np.full(100, 10.0)
-    question = asked(made, "all", None, n=100, known={"all": errors})
-    for confidence in (0.5, 0.95, 0.999):
-        reach = NormalDist().inv_cdf((1 + confidence) / 2) * 10
-        got = answer.quantiles(question, counts, [0.5], confidence)
-        assert (got.lower, got.upper) == ([math.ceil(50 - reach)], [math.ceil(50 + reach)])
-        assert got.confidence == confidence
-
-
-def test_a_stratum_whose_noisy_total_is_negative_counts_as_empty() -> None:
-    made = campaign(grid=SIX, strata=["x", "y"])
-    question = asked(made, "x", None, known={"x": np.zeros(6)})
-    got = answer.quantiles(question, np.array([-3, -1, 2, -2, 0, -5]), [0.5])
-    # The target is 0, not half of -5: index 2 reaches it first, and the last that does not is the last of all.
-    assert (got.thresholds, got.lower, got.upper) == ([4], [2], [5])
 
 
 def scores(**changes: Any) -> Campaign:
@@ -195,12 +119,12 @@ def scores(**changes: Any) -> Campaign:
 )
 def test_groups_that_make_no_sense(made: Campaign, ends: list[float], epsilon: float, message: str) -> None:
     with pytest.raises(InvalidQuery, match=message):
-        answer.groups(made, GroupsQuery(upper_ends=ends, epsilon=epsilon))
+        groups.read_groups(made, GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
 def test_groups_and_what_the_ledger_calls_them() -> None:
-    def made(ends: list[float], epsilon: float = 1.0) -> answer.Groups:
-        return answer.groups(scores(max_instances=50), GroupsQuery(upper_ends=ends, epsilon=epsilon))
+    def made(ends: list[float], epsilon: float = 1.0) -> groups.GroupQuestion:
+        return groups.read_groups(scores(max_instances=50), GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
     one = made([0.0, 0.5, 1.0], 0.5)  # the least epsilon that is allowed, and a first group of one threshold
     assert (one.starts.tolist(), one.ends.tolist()) == ([-1, 0, 2], [0, 2, 4])

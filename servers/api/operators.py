@@ -1,0 +1,123 @@
+"""Routes for operators: campaigns from creation to deletion."""
+
+import asyncio
+import json
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from campaign.errors import InvalidCampaign, Problem
+from campaign.spec import Campaign, to_base64url
+from campaign.wire import CampaignCreated, NewCampaign, read
+from servers.api import access
+from servers.api.access import OPERATOR
+from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, entry_of, parsed, takes
+from servers.api.status import brief, status_of
+from servers.server import Server
+
+router = APIRouter()
+
+_CAMPAIGN_EXAMPLE = {
+    "campaign": {
+        "id": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",
+        "title": "Waiting time",
+        "question": "How many days did your patient wait?",
+        "epsilon": 1.0,
+        "grid": {"kind": "linear", "values": "integer", "from": 0, "to": 730, "step": 1},
+    },
+    "upload_token": "0" * 64,
+}
+
+
+@router.get("/metrics", tags=["operation"], dependencies=[BEARER])
+async def prometheus(request: Request) -> Response:
+    """Prometheus metrics, for the operator."""
+    access.require(request, OPERATOR)
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/campaigns", tags=["campaign"], dependencies=[BEARER])
+async def list_all(request: Request) -> JSONResponse:
+    """All campaigns of this server."""
+    storage = access.require(request, OPERATOR).storage
+
+    def rows() -> list[dict[str, object]]:
+        return [brief(entry, storage.waves.get(entry.campaign.id).state) for entry in storage.campaigns.all()]
+
+    return JSONResponse(await asyncio.to_thread(rows))
+
+
+@router.post(
+    "/v1/campaigns",
+    tags=["campaign"],
+    status_code=201,
+    dependencies=[BEARER],
+    openapi_extra=takes("application/json", NewCampaign.model_json_schema(), _CAMPAIGN_EXAMPLE),
+)
+async def create(request: Request) -> JSONResponse:
+    """Create a campaign here; do the same at the other server. Repeating it changes nothing."""
+    server = access.require(request, OPERATOR)
+    new, campaign = await parsed(_new_campaign, await body(request, CAMPAIGN_BODY))
+    made = await server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
+    created = CampaignCreated(id=to_base64url(campaign.id), digest=campaign.digest)
+    return JSONResponse(created.model_dump(mode="json"), 201 if made else 200)
+
+
+def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
+    new = read(NewCampaign, data)
+    campaign = Campaign.from_dict(new.campaign)
+    if (campaign.admission == "open") != (new.upload_token is not None) or (
+        (campaign.admission == "invited") != bool(new.invitations)
+    ):
+        raise InvalidCampaign("an open campaign has an upload token, an invited one invitations, never both")
+    return new, campaign
+
+
+@router.get("/v1/campaigns/{cid}/status", tags=["campaign"], dependencies=[BEARER])
+async def status(cid: CampaignId, request: Request) -> JSONResponse:
+    """Where a campaign stands on both servers."""
+    server = access.require(request, OPERATOR)
+    entry = await entry_of(request, cid)
+    return JSONResponse({**await status_of(server, entry), "peer": await _peer_status(server, entry.campaign)})
+
+
+@router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
+async def seal(cid: CampaignId, request: Request) -> JSONResponse:
+    """Fix the set of uploads that reached both servers, for good, once both operators want it. Can be repeated."""
+    server = access.require(request, OPERATOR)
+    entry = await entry_of(request, cid)
+    sealed, there = await server.sealer.seal(entry.campaign)
+    server.workman.call()
+    about = {"count": sealed.count, "checksum": to_base64url(sealed.checksum)}
+    return JSONResponse({**about, "orphans": {"here": sealed.orphans, "there": there}})
+
+
+@router.post("/v1/campaigns/{cid}/confirm", tags=["campaign"], dependencies=[BEARER])
+async def confirm(cid: CampaignId, request: Request) -> JSONResponse:
+    """Erase what the sealing left out on this server. Until then it is kept, in case that is not as it should be."""
+    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    erased = await server.writer.run(lambda: server.storage.waves.erase_left_out(campaign))
+    return JSONResponse({"erased": erased})
+
+
+@router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[BEARER])
+async def delete(cid: CampaignId, request: Request) -> JSONResponse:
+    """Erase keys, tokens and noise seed on this server; the id is never used again."""
+    await access.require(request, OPERATOR).delete(campaign_id(cid))
+    return JSONResponse({"deleted": cid})
+
+
+async def _peer_status(server: Server, campaign: Campaign) -> dict[str, object]:
+    """What the other server says of the campaign; that it does not know it is an answer too."""
+    try:
+        status = json.loads(await server.peer.call("GET", campaign.id, ""))
+    except Problem as problem:
+        return {"problem": problem.code, "detail": problem.detail}
+    except (ValueError, RecursionError):
+        status = None
+    if not isinstance(status, dict):
+        return {"problem": "peer-mismatch", "detail": "the other server's status is not well-formed"}
+    if status.get("digest") != to_base64url(campaign.digest):
+        return {"problem": "digest-mismatch", "detail": "the other server has another campaign under this id"}
+    return status

@@ -1,0 +1,82 @@
+"""Routes for parties: uploading, and taking back."""
+
+import asyncio
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
+from campaign.spec import to_base64url
+from campaign.wire import UPLOAD_TYPE, UploadFailure, UploadResult
+from servers import metrics
+from servers.api import access
+from servers.api.requests import BEARER, CampaignId, body, fixed_entry_of, server_of, takes
+from servers.lifecycle import admission
+from servers.storage.objects import split_ids
+
+router = APIRouter()
+
+MAX_WITHDRAWN = 1000  # ids in one request
+
+
+@router.post(
+    "/v1/campaigns/{cid}/uploads",
+    tags=["upload"],
+    response_model=UploadResult,
+    dependencies=[BEARER],
+    openapi_extra=takes(UPLOAD_TYPE, {"type": "string", "format": "binary"}),
+)
+async def upload(cid: CampaignId, request: Request) -> JSONResponse:
+    """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
+    server, entry = server_of(request), await fixed_entry_of(request, cid)
+    invitation = await access.require_uploader(request, server, entry)
+    if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
+        raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
+    data = await body(request, server.limits.of.body_bytes)
+    rows = await asyncio.to_thread(admission.rows, data, entry.campaign, server.role)
+    server.limits.uploads.take(len(rows))
+    refusal = admission.refusal_at(entry.campaign, server.clock())
+    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, invitation, refusal))
+    metrics.UPLOADS.inc(len(rows) - len(failures))
+    return _upload_answer(len(rows), failures)
+
+
+def _upload_answer(count: int, failures: admission.Failures) -> JSONResponse:
+    for _, problem in failures:
+        metrics.REFUSALS.labels(problem.code).inc()
+    listed = [UploadFailure(id=to_base64url(i), code=p.code, detail=p.detail) for i, p in failures]
+    # A request all of whose uploads failed in one way failed in that way.
+    if failures and len(failures) == count and len({p.code for _, p in failures}) == 1:
+        return JSONResponse(
+            {**failures[0][1].document(), "failures": [f.model_dump() for f in listed]},
+            failures[0][1].status,
+            media_type="application/problem+json",
+        )
+    return JSONResponse(UploadResult(failures=listed).model_dump())
+
+
+@router.post(
+    "/v1/campaigns/{cid}/uploads/withdraw",
+    tags=["upload"],
+    dependencies=[BEARER],
+    openapi_extra=takes("application/octet-stream", {"type": "string", "format": "binary"}),
+)
+async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
+    """Erase uploads, named by their 16-byte ids, while the campaign is open; they are not taken again.
+
+    A token withdraws what came with it; uploads of others stay. What is stored is always erased. Ids that have not
+    arrived are remembered, so many as the token may upload; those beyond are among the failures.
+    """
+    server, entry = server_of(request), await fixed_entry_of(request, cid)
+    invitation = await access.require_uploader(request, server, entry)
+    data = await body(request, 16 * MAX_WITHDRAWN)
+    if len(data) % 16:
+        raise InvalidUpload("uploads are withdrawn by their ids, 16 bytes each")
+    ids = split_ids(data)
+    server.limits.uploads.take(len(ids))
+    erased, forgotten = await server.writer.run(
+        lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, invitation)
+    )
+    full = CampaignFull("not stored, and more ids were withdrawn before they arrived than can be remembered")
+    failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]
+    return JSONResponse({"withdrawn": erased, "failures": failures})

@@ -1,0 +1,34 @@
+"""Where a campaign stands on this server, for its operator and for the other server. Counts and phases, no contents."""
+
+import asyncio
+
+from campaign.spec import to_base64url
+from servers.server import Server
+from servers.storage.campaigns import Entry
+
+
+async def status_of(server: Server, entry: Entry) -> dict[str, object]:
+    return await asyncio.to_thread(_status, server, entry)
+
+
+def brief(entry: Entry, state: str) -> dict[str, object]:
+    campaign = entry.campaign
+    return {"id": to_base64url(campaign.id), "title": campaign.title, "state": state, "uploads": entry.stored}
+
+
+def _status(server: Server, entry: Entry) -> dict[str, object]:
+    campaign, storage = entry.campaign, server.storage
+    wave = storage.waves.get(campaign.id)
+    about: dict[str, object] = {
+        **brief(entry, wave.state),
+        "server": server.role,
+        "digest": to_base64url(campaign.digest),
+        "min_uploads": campaign.min_uploads,
+        "agreed": wave.agreed,
+    }
+    if wave.set is None:
+        return about
+    job = storage.jobs.get(campaign.id)
+    about |= {"count": wave.set.count, "orphans": wave.set.orphans, "kept": storage.waves.left_out(campaign.id)}
+    about |= {"checksum": to_base64url(wave.set.checksum), "phase": job.phase, "progress": round(job.progress, 4)}
+    return about | ({} if job.problem is None else {"problem": job.problem})

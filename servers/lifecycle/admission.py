@@ -1,0 +1,146 @@
+"""May this come in? Everything that decides it, in one place: who, when, in which form, and how many.
+
+Nothing here touches a database or a network. The route of uploads asks the first three questions, the storage the last
+one, inside the transaction in which it writes.
+"""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+
+from campaign.errors import (
+    CampaignClosed,
+    CampaignFull,
+    CampaignSealed,
+    InvitationSpent,
+    NotAuthenticated,
+    NotAuthorised,
+    NotYetOpen,
+    Problem,
+    UploadConflict,
+    UploadWithdrawn,
+)
+from campaign.spec import TIME_FORMAT, Campaign
+from campaign.wire import decode_uploads
+
+# How often a campaign or an invitation may be filled anew by withdrawing: it bounds the ids to be remembered.
+REFILLS = 10
+# Ids that one token may withdraw before they arrived, beyond as many as it may upload.
+SPARE_WITHDRAWALS = 1000
+
+Row = tuple[bytes, bytes]  # an upload's id, and the bytes of its key
+Failures = list[tuple[bytes, Problem]]
+
+
+@dataclass(frozen=True)
+class NewUploads:
+    """Uploads of one request, and the invitation they came with."""
+
+    campaign: bytes
+    rows: Sequence[Row]
+    invitation: str | None = None
+    refusal: Problem | None = None  # why nothing new may be added now; what is stored already is still acknowledged
+
+    def __repr__(self) -> str:
+        return f"<NewUploads {len(self.rows)}>"
+
+
+def uploader(campaign: Campaign, upload_token: str | None, given: str, invited: bool, role: str | None) -> str | None:
+    """Who: the holder of the campaign's token, or of an invitation, which is returned. `role`: what else it opens."""
+    if campaign.admission == "open":
+        if upload_token is not None and hmac.compare_digest(given, upload_token):
+            return None
+    elif invited:
+        return given
+    if role is not None:
+        raise NotAuthorised(f"uploading needs the campaign's upload token or an invitation, not the {role} token")
+    raise NotAuthenticated("the token is not known for this campaign")
+
+
+def refusal_at(campaign: Campaign, now: datetime) -> Problem | None:
+    """When: why the campaign takes nothing new at this moment."""
+    if campaign.opens is not None and now < campaign.opens:
+        return NotYetOpen(f"uploads start at {campaign.opens.strftime(TIME_FORMAT)}")
+    if is_closed(campaign, now):
+        assert campaign.closes is not None
+        return CampaignClosed(f"uploads ended at {campaign.closes.strftime(TIME_FORMAT)}")
+    return None
+
+
+def is_closed(campaign: Campaign, now: datetime) -> bool:
+    return campaign.closes is not None and now >= campaign.closes
+
+
+def rows(data: bytes, campaign: Campaign, role: int) -> list[Row]:
+    """In which form: the uploads of an envelope, each with its key as it was sent."""
+    return decode_uploads(data, campaign, role).rows()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the storage knows at the moment of writing."""
+
+    campaign: Campaign
+    is_open: bool
+    stored: int  # uploads of the campaign
+    erased: int  # and how many more were stored and withdrawn
+    used: int  # uploads of the invitation
+    reused: int  # and how many more of it were stored and withdrawn
+    known: Mapping[bytes, bytes]  # keys of those of the request's ids that are stored
+    gone: AbstractSet[bytes]  # those of its ids that its token withdrew
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is to be stored, and what fails and why; or why the whole request is refused."""
+
+    fresh: Sequence[Row] = ()
+    failures: Sequence[tuple[bytes, Problem]] = ()
+    refusal: Problem | None = None
+
+
+def decide(request: NewUploads, facts: Facts) -> Verdict:
+    """How many: byte-identical retries are welcome at any time, anything new while there is room."""
+    failures: Failures = []
+    fresh: list[Row] = []
+    for upload_id, key in request.rows:
+        if upload_id in facts.known:
+            if facts.known[upload_id] != key:
+                failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
+        elif upload_id in facts.gone:
+            failures.append((upload_id, UploadWithdrawn("an upload with this id was withdrawn")))
+        else:
+            fresh.append((upload_id, key))
+    if not fresh:
+        return Verdict(failures=failures)
+    if not facts.is_open:
+        return Verdict(refusal=CampaignSealed("the campaign is being sealed or is sealed; nothing can be added"))
+    if request.refusal is not None:
+        return Verdict(refusal=request.refusal)
+    full = _full(request, facts, len(fresh))
+    if full is not None:
+        return Verdict(failures=[*failures, *((upload_id, full) for upload_id, _ in fresh)])
+    return Verdict(fresh, failures)
+
+
+def _full(request: NewUploads, facts: Facts, fresh: int) -> Problem | None:
+    most = facts.campaign.max_uploads
+    if facts.stored + fresh > most:
+        return CampaignFull(f"the campaign takes {most} uploads and has {facts.stored}")
+    if facts.erased + facts.stored + fresh > REFILLS * most:
+        return CampaignFull(f"{facts.erased} uploads of this campaign were withdrawn; it takes no more")
+    if request.invitation is None:
+        return None
+    each = facts.campaign.max_instances
+    if facts.used + fresh > each:
+        return InvitationSpent(f"an invitation is good for {each} uploads; {facts.used} are stored")
+    if facts.reused + facts.used + fresh > REFILLS * each:
+        return InvitationSpent(f"{facts.reused} uploads of this invitation were withdrawn; it takes no more")
+    return None
+
+
+def early_withdrawals(campaign: Campaign, invitation: str | None) -> int:
+    """How many ids a token may withdraw that have not arrived."""
+    return SPARE_WITHDRAWALS + (campaign.max_uploads if invitation is None else campaign.max_instances)

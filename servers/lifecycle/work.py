@@ -1,0 +1,182 @@
+"""Background work on sealed waves: keys into one file, the curve's share from them, noise on it, both kept.
+
+Jobs are rows of the database with a lease. Whichever process holds the lease works and renews it; if it dies, another
+one, or the same after a restart, takes the job over and goes on with what is on disk.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from campaign.errors import Problem
+from campaign.spec import to_base64url
+from servers import log, metrics
+from servers.compute.executor import Executor
+from servers.compute.shares import whole_share
+from servers.release import noised
+from servers.release.publish import key_file, source
+from servers.settings import Settings
+from servers.storage import objects
+from servers.storage.campaigns import Entry
+from servers.storage.jobs import FAILED, READY, Job
+from servers.storage.objects import Folder
+from servers.storage.storage import Storage, Writer
+from servers.storage.waves import SealedSet
+
+LEASE_S = 15.0
+RENEW_S = 1.0
+LOOK_S = 0.5
+RETRY_FAILED_S = 10.0
+
+Crash = Callable[[str], None]
+
+
+class Workman:
+    """Takes jobs one after the other, until it is stopped."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        storage: Storage,
+        writer: Writer,
+        executor: Executor,
+        clock: Callable[[], float],
+        crash: Crash,
+    ) -> None:
+        self._settings, self._storage, self._writer, self._executor = settings, storage, writer, executor
+        self._clock, self._crash, self._owner = clock, crash, secrets.token_hex(8)
+        self._task: asyncio.Task[None] | None = None
+        self._called = asyncio.Event()
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    def call(self) -> None:
+        """There may be work; do not wait for the next look."""
+        self._called.set()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        await asyncio.to_thread(self._executor.close)
+
+    async def _run(self) -> None:
+        while True:
+            job = None
+            try:
+                job = await self._take()
+            except Problem as problem:  # a busy database, say; the job is there later, too
+                log.event("work-not-taken", code=problem.code)
+            if job is not None:
+                await self._do(job)
+                continue
+            self._called.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._called.wait(), LOOK_S)
+
+    async def _take(self) -> Job | None:
+        now = self._clock()
+        return await self._writer.run(lambda: self._storage.jobs.take(self._owner, now, now + LEASE_S))
+
+    async def _do(self, job: Job) -> None:
+        held = _Held(job)
+        keeping = asyncio.create_task(self._keep(held))
+        try:
+            await self._steps(held)
+            end, until = Job(job.campaign, job.wave, READY, 1.0), 0.0
+        except asyncio.CancelledError:
+            # Whoever comes next need not wait for the lease's end.
+            await self._write(replace(held.job, phase="waiting"), 0.0)
+            raise
+        except Exception as error:
+            problem = str(error) if isinstance(error, Problem) else type(error).__name__
+            end, until = replace(held.job, phase=FAILED, problem=problem[:500]), self._clock() + RETRY_FAILED_S
+            where = {"error": type(error).__name__, "where": log.where(error)}
+            log.event("prepare-failed", campaign=to_base64url(job.campaign), **where)
+        finally:
+            keeping.cancel()
+        await self._write(end, until)
+
+    async def _keep(self, held: "_Held") -> None:
+        """Renew the lease and show how far the work is, while it goes on."""
+        while True:
+            await asyncio.sleep(RENEW_S)
+            await self._write(held.job, self._clock() + LEASE_S)
+
+    async def _write(self, job: Job, until: float) -> None:
+        with suppress(Problem):  # a full disk: the lease runs out, and the job is done again
+            await self._writer.run(lambda: self._storage.jobs.note(job, self._owner, until))
+
+    async def _steps(self, held: "_Held") -> None:
+        entry = await asyncio.to_thread(self._storage.campaigns.get, held.job.campaign)
+        sealed = (await asyncio.to_thread(self._storage.waves.get, held.job.campaign)).sealed
+        held.note("writing keys", 0.0)
+        sealed = await self._keys(entry, sealed, held)
+        self._crash("keys-written")
+        if entry.campaign.bits <= self._settings.curve_bits:
+            held.note("evaluating", 0.0)
+            await self._curve(entry, sealed, held)
+
+    async def _keys(self, entry: Entry, sealed: SealedSet, held: "_Held") -> SealedSet:
+        """The key file, written anew where it is missing or damaged."""
+        campaign, folder = entry.campaign, Folder(self._settings.data, entry.campaign.id)
+        folder.make()
+        if sealed.key_file is not None and await asyncio.to_thread(_is_whole, folder, sealed.key_file):
+            return sealed
+        if sealed.key_file is not None:
+            log.event("key-file-damaged", campaign=to_base64url(campaign.id))
+
+        def write() -> bytes:
+            rows = self._storage.uploads.rows(campaign.id, objects.CHUNK)
+            about = campaign.key_type(self._settings.role), sealed.count, sealed.checksum
+            return objects.write_keys(folder.keys, rows, *about, held.report(sealed.count))
+
+        try:
+            digest = await asyncio.to_thread(write)
+        except objects.NotTheSealedSet:
+            raise Problem(
+                "the stored uploads are not the sealed ones; restore this server from its newest backup"
+            ) from None
+        if sealed.key_file not in (None, digest):
+            raise Problem("the stored keys are not the sealed ones; restore this server from its newest backup")
+        await self._writer.run(lambda: self._storage.waves.keep_key_file(campaign.id, digest))
+        return replace(sealed, key_file=digest)
+
+    async def _curve(self, entry: Entry, sealed: SealedSet, held: "_Held") -> None:
+        """This server's share of the whole curve, with its noise, on disk."""
+        campaign, started = entry.campaign, time.monotonic()
+        folder, noise = Folder(self._settings.data, campaign.id), source(self._settings.role, entry, sealed)
+
+        async def report(done: float) -> None:
+            held.note("evaluating", done)
+
+        share = await whole_share(campaign, key_file(self._settings, campaign, sealed), self._executor, report)
+        curve = await asyncio.to_thread(noised.curve, share, noise)
+        await asyncio.to_thread(folder.save_curve, "noised", noise.covers, curve)
+        metrics.CURVE_SECONDS.observe(time.monotonic() - started)
+        log.event("curve-ready", campaign=to_base64url(campaign.id), seconds=round(time.monotonic() - started, 2))
+
+
+class _Held:
+    """A job in hand, as it is shown."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def note(self, phase: str, progress: float) -> None:
+        self.job = replace(self.job, phase=phase, progress=progress)
+
+    def report(self, count: int) -> Callable[[int], None]:
+        def done(number: int) -> None:
+            self.note(self.job.phase, number / max(1, count))
+
+        return done
+
+
+def _is_whole(folder: Folder, digest: bytes) -> bool:
+    return folder.keys.exists() and objects.file_digest(folder.keys) == digest

@@ -1,0 +1,89 @@
+"""Counts at thresholds, with their standard errors: from what both servers published to what an analyst asked.
+
+Every other statistic of the distribution is computed from these by the analyst's programs: one definition of each.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.noise.mechanism import SERVERS
+from campaign.spec import Campaign
+from campaign.wire import EcdfAnswer, Threshold
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+CountAt = Callable[[Index], Awaitable[Counts]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A campaign, one of its strata, n, and a way to get published counts at positions."""
+
+    campaign: Campaign
+    stratum: str
+    n: int
+    count_at: CountAt
+    known_errors: Mapping[str, Floats]  # of the strata's curves, once they are ready
+
+    async def counts(self, index: Index) -> Counts:
+        """Values of the stratum at or below each grid index; index -1 is below all."""
+        wanted = self.campaign.position(self.campaign.stratum(self.stratum), np.append(index, -1))
+        counts = np.zeros(wanted.size, np.int64)
+        counts[wanted >= 0] = await self.count_at(wanted[wanted >= 0])
+        return np.where(index < 0, 0, counts[:-1] - counts[-1])
+
+    def errors(self, index: Index) -> list[float]:
+        """Standard errors of the counts at indices, both servers' noise included."""
+        known = self.known_errors.get(self.stratum)
+        if known is None:
+            return _errors(self.campaign, self.stratum, index).tolist()  # type: ignore[no-any-return]
+        return np.where(index < 0, 0.0, known[index]).tolist()  # type: ignore[no-any-return]
+
+    def about(self) -> dict[str, object]:
+        c = self.campaign
+        return {
+            "digest": c.digest,
+            "n": self.n,
+            "epsilon": c.epsilon,
+            "mechanism": c.mechanism,
+            "stratum": self.stratum,
+        }
+
+
+def _errors(campaign: Campaign, stratum: str, index: Index) -> Floats:
+    number = campaign.stratum(stratum)
+    below = campaign.position(number, np.full_like(index, -1))
+    return np.sqrt(SERVERS * campaign.noise.difference_variance(campaign.position(number, index), below))
+
+
+def curve_errors(campaign: Campaign) -> dict[str, Floats]:
+    """The standard errors of every stratum's curve."""
+    index = np.arange(campaign.grid.size)
+    return {stratum: _errors(campaign, stratum, index) for stratum in campaign.strata}
+
+
+async def ecdf(question: Question, at: list[str]) -> EcdfAnswer:
+    """Counts at any thresholds. Between thresholds of the grid the curve is flat."""
+    grid = question.campaign.grid
+    index = grid.index_at(at)
+    return _answer(
+        question,
+        [text if grid.values == "date" else float(text) for text in at],
+        await question.counts(index),
+        question.errors(index),
+    )
+
+
+def curve(question: Question, counts: Counts) -> EcdfAnswer:
+    """The whole curve of a stratum, from its counts."""
+    index = np.arange(counts.size)
+    return _answer(question, question.campaign.grid.labels(index), counts, question.errors(index))
+
+
+def _answer(question: Question, thresholds: list[Threshold], counts: Counts, errors: list[float]) -> EcdfAnswer:
+    values = {"thresholds": thresholds, "counts": counts.tolist(), "standard_errors": errors}
+    return EcdfAnswer.model_validate(question.about() | values)

@@ -1,0 +1,244 @@
+"""What is published of a sealed wave: this server's noised shares, and with the other server's the counts.
+
+Nothing here sees a share without noise: it is made, opened and noised by what `noised.py` returns.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.errors import InvalidQuery, PeerUnavailable, Problem, Unavailable
+from campaign.spec import Campaign
+from campaign.wire import PeerGroupsQuery
+from fss import KeyBatch
+from fss import field as zp
+from fss.field import Words
+from servers import metrics
+from servers.compute.shares import Gone, KeyFile, saved_share, share_at
+from servers.compute.slots import Slots
+from servers.lifecycle.budget import Budget
+from servers.peer import PeerClient
+from servers.release import noised
+from servers.release.answers import Floats, curve_errors
+from servers.release.groups import GroupQuestion
+from servers.release.noise import covers
+from servers.settings import Settings
+from servers.storage.campaigns import Entry
+from servers.storage.jobs import READY, Job
+from servers.storage.objects import Folder
+from servers.storage.storage import Storage
+from servers.storage.waves import SealedSet
+
+Counts = NDArray[np.int64]
+Positions = NDArray[np.int64]
+
+MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
+
+
+@dataclass
+class Published:
+    """One sealed set, and what is known of it in this process. Nothing of it changes any more; it only grows."""
+
+    entry: Entry
+    sealed: SealedSet
+    noised: Words | None = None
+    counts: Counts | None = None
+    errors: dict[str, Floats] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def campaign(self) -> Campaign:
+        return self.entry.campaign
+
+
+class Publisher:
+    """Answers for sealed campaigns, each expense paid before anything leaves."""
+
+    def __init__(self, settings: Settings, storage: Storage, peer: PeerClient, budget: Budget) -> None:
+        self._settings, self._storage, self._peer, self._budget = settings, storage, peer, budget
+        self._slots = Slots(settings.limits.evaluations, settings.limits.evaluations_waiting)
+        self._known: dict[bytes, Published] = {}
+
+    def forget(self, campaign_id: bytes) -> None:
+        self._known.pop(campaign_id, None)
+
+    async def open(self, campaign_id: bytes) -> Published:
+        """The campaign's sealed set; a problem if there is none."""
+        known = self._known.get(campaign_id)
+        if known is None:
+            entry = await asyncio.to_thread(self._storage.campaigns.get, campaign_id)
+            wave = await asyncio.to_thread(self._storage.waves.get, campaign_id)
+            known = self._known.setdefault(campaign_id, Published(entry, wave.sealed))
+        return known
+
+    # This server's noised shares: all that ever leaves it
+
+    async def shares(self, of: Published, positions: Positions | None, gone: Gone) -> Words:
+        whole = await self._noised(of)
+        if whole is not None:
+            await self._budget.spend_curve(of.campaign)
+            return whole if positions is None else whole[positions]
+        if positions is None:
+            raise await self._not_ready(of)
+        keys = await self._few_points(of, positions)
+        await self._budget.spend_curve(of.campaign)
+        async with self._slots.one():
+            with metrics.EVALUATION_SECONDS.time():
+                share = await share_at(keys, positions, gone)
+                return await asyncio.to_thread(noised.points, share, self._source(of), positions)
+
+    async def groups(self, of: Published, asked: GroupQuestion) -> Words:
+        if await self._noised(of) is None:
+            raise await self._not_ready(of)
+        await self._budget.spend(of.campaign, asked.purpose, asked.query.epsilon)
+        async with self._slots.one():
+            share = await asyncio.to_thread(saved_share, of.campaign, self._key_file(of))
+            if share is None:
+                await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+                raise await self._not_ready(of)
+            return await asyncio.to_thread(noised.groups, share, self._source(of), asked)
+
+    # Published counts: the other server's noised shares and ours, added
+
+    async def counts_at(self, of: Published, positions: Positions, gone: Gone) -> Counts:
+        whole = await self.whole(of)
+        if whole is not None:
+            return whole[positions]
+        distinct, back = np.unique(positions, return_inverse=True)
+        ours, theirs = await _both(self.shares(of, distinct, gone), self._peer_shares(of, distinct))
+        return zp.decode(zp.add(ours, theirs))[back]
+
+    async def group_counts(self, of: Published, asked: GroupQuestion) -> Counts:
+        message = PeerGroupsQuery(digest=of.campaign.digest, **asked.query.model_dump()).to_json().encode()
+        # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
+        if self._settings.role == 0:
+            ours = await self.groups(of, asked)
+        about = 4 * asked.ends.size, of.sealed.checksum, of.sealed.count
+        theirs = await self._peer.noised(of.campaign, "/groups", message, *about)
+        if self._settings.role == 1:
+            ours = await self.groups(of, asked)
+        return zp.decode(zp.add(ours, theirs.elements))
+
+    async def whole(self, of: Published) -> Counts | None:
+        """The published curve, if both servers have evaluated theirs; if not, points can be asked one by one."""
+        if of.counts is None and await self._noised(of) is not None:
+            async with of.lock:
+                if of.counts is None:
+                    await self._publish(of)
+        return of.counts
+
+    async def need_whole(self, of: Published) -> Counts:
+        """The published curve, or why there is none."""
+        bits, most = of.campaign.bits, self._settings.curve_bits
+        if bits > most:
+            raise InvalidQuery(
+                f"this campaign has 2^{bits} positions; whole curves go up to 2^{most}. Ask for points (ecdf) instead"
+            )
+        counts = await self.whole(of)
+        if counts is None:
+            raise await self._not_ready(of, "this server's" if of.noised is None else "the other server's")
+        return counts
+
+    async def _publish(self, of: Published) -> None:
+        """Fetch the other server's whole noised curve, once, and keep the sum."""
+        assert of.noised is not None
+        folder, bits = self._folder(of), of.campaign.bits
+        saved = await asyncio.to_thread(folder.load_curve, "release", self._covers(of), bits, np.int64)
+        if saved is None:
+            try:
+                theirs = await self._peer_shares(of, None)
+            except PeerUnavailable:
+                return
+            await self._budget.spend_curve(of.campaign)
+            saved = zp.decode(zp.add(of.noised, theirs))
+            with suppress(OSError):  # a full disk costs a fetch after the next start
+                await asyncio.to_thread(folder.save_curve, "release", self._covers(of), saved)
+        of.errors.update(await asyncio.to_thread(curve_errors, of.campaign))
+        of.counts = cast(Counts, saved)
+
+    async def _peer_shares(self, of: Published, positions: Positions | None) -> Words:
+        asked = None if positions is None else positions.tolist()
+        try:
+            shares = await self._peer.shares(of.campaign, asked, of.sealed.checksum, of.sealed.count)
+        except Problem:
+            metrics.PEER_FAILURES.inc()
+            raise
+        return shares.elements
+
+    # What the background work made
+
+    async def _noised(self, of: Published) -> Words | None:
+        """This server's whole noised curve, once the background work has made it."""
+        if of.noised is None and of.campaign.bits <= self._settings.curve_bits:
+            job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id)
+            if job.phase == READY:
+                await self._refresh(of)
+                folder, bits = self._folder(of), of.campaign.bits
+                saved = await asyncio.to_thread(folder.load_curve, "noised", self._covers(of), bits, np.uint64)
+                of.noised = cast(Words | None, saved)
+                if saved is None:
+                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+        return of.noised
+
+    async def _few_points(self, of: Published, positions: Positions) -> KeyBatch:
+        """The keys, if these points can be answered from them without keeping others waiting."""
+        await self._refresh(of)
+        if of.campaign.scheme == "dpf" or of.sealed.key_file is None:
+            raise await self._not_ready(of)
+        most = max(MIN_POINTS, self._settings.limits.points_times_keys // max(1, of.sealed.count))
+        if positions.size <= most:
+            file = self._key_file(of)
+            return await asyncio.to_thread(KeyBatch.open, file.path, file.type.binder, expected=file.type)
+        if of.campaign.bits > self._settings.curve_bits:
+            raise InvalidQuery(f"at most {most} points in one question about {of.sealed.count} uploads")
+        raise Unavailable(f"at most {most} points in one question until the curve is ready", retry_after=5)
+
+    async def _refresh(self, of: Published) -> None:
+        """The key file's digest comes after the sealing, and stays."""
+        if of.sealed.key_file is None:
+            of.sealed = (await asyncio.to_thread(self._storage.waves.get, of.campaign.id)).sealed
+
+    async def _not_ready(self, of: Published, whose: str = "the") -> Unavailable:
+        job: Job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id)
+        return Unavailable(f"{whose} curve is not ready yet ({job.phase}, {job.progress:.0%})", retry_after=2)
+
+    def _folder(self, of: Published) -> Folder:
+        return Folder(self._settings.data, of.campaign.id)
+
+    def _key_file(self, of: Published) -> KeyFile:
+        return key_file(self._settings, of.campaign, of.sealed)
+
+    def _covers(self, of: Published) -> bytes:
+        return self._source(of).covers
+
+    def _source(self, of: Published) -> noised.Source:
+        return source(self._settings.role, of.entry, of.sealed)
+
+
+def source(role: int, entry: Entry, sealed: SealedSet) -> noised.Source:
+    """The noise of a sealed set on this server; there is none before its keys are in a file with a digest."""
+    if sealed.key_file is None:
+        raise Unavailable("the keys are not ready yet", retry_after=2)
+    bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
+    return noised.Source(entry.noise_seed, role, bound, entry.campaign)
+
+
+def key_file(settings: Settings, campaign: Campaign, sealed: SealedSet) -> KeyFile:
+    path = Folder(settings.data, campaign.id).keys
+    return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
+
+
+async def _both(one: Awaitable[Words], other: Awaitable[Words]) -> tuple[Words, Words]:
+    """Both results; where one fails, the other is given up, and whoever works on it notices."""
+    first, second = asyncio.ensure_future(one), asyncio.ensure_future(other)
+    try:
+        return await asyncio.gather(first, second)
+    finally:
+        first.cancel()
+        second.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)

@@ -1,0 +1,57 @@
+"""One running server: its parts, put together, started and stopped."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from servers.api.limits import Limits
+from servers.compute.executor import LocalPool
+from servers.lifecycle.budget import Budget
+from servers.lifecycle.seal import Sealer
+from servers.lifecycle.work import Crash, Workman
+from servers.peer import PeerClient
+from servers.release.publish import Publisher
+from servers.settings import Settings
+from servers.storage.objects import Folder
+from servers.storage.storage import Storage, Writer
+
+Clock = Callable[[], datetime]
+
+
+def no_crash(_: str) -> None:
+    """Where a test would end the process."""
+
+
+class Server:
+    """What the routes work with. Each part is one subject; nothing is done here but joining them."""
+
+    def __init__(self, settings: Settings, clock: Clock, crash: Crash = no_crash) -> None:
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.settings, self.role, self.clock, self.crash = settings, settings.role, clock, crash
+        self.storage = Storage(settings.database_url)
+        self.writer = Writer(self.storage.uploads)
+        self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
+        self.limits = Limits(settings.limits)
+        self.publisher = Publisher(settings, self.storage, self.peer, Budget(self.storage.ledger, self.writer, clock))
+        self.sealer = Sealer(self.storage, self.writer, self.peer, clock, crash)
+        pool = LocalPool(settings.workers)
+        self.workman = Workman(settings, self.storage, self.writer, pool, time.time, crash)
+        self.stopping = False
+
+    async def start(self) -> None:
+        await self.writer.run(self.storage.jobs.release)  # one process has one database here
+        self.workman.start()
+
+    async def stop(self) -> None:
+        self.stopping = True
+        await self.workman.stop()
+        await self.writer.close()
+        await self.peer.close()
+        self.storage.close()
+
+    async def delete(self, campaign_id: bytes) -> None:
+        """Erase everything but a tombstone."""
+        await self.writer.run(lambda: self.storage.campaigns.delete(campaign_id))
+        self.publisher.forget(campaign_id)
+        await asyncio.to_thread(Folder(self.settings.data, campaign_id).erase)

@@ -1,0 +1,34 @@
+"""Bringing a database to this program's version of the schema, with Alembic; a newer one is refused."""
+
+from pathlib import Path
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Engine
+
+from servers.storage.database import Damaged
+
+_SCRIPTS = Path(__file__).parent / "migrations"
+
+
+def upgrade(engine: Engine) -> None:
+    """Make the tables, or change what an older version made."""
+    config = Config()
+    config.set_main_option("script_location", str(_SCRIPTS))
+    script = ScriptDirectory.from_config(config)
+    known = {revision.revision for revision in script.walk_revisions()}
+    with engine.connect() as db:
+        unknown = set(MigrationContext.configure(db).get_current_heads()) - known
+        if unknown:
+            raise Damaged(
+                f"the database has schema {', '.join(sorted(unknown))}, which this version does not know; "
+                "run the version of the program that made it, or a newer one"
+            )
+        context = EnvironmentContext(config, script, fn=lambda revision, _: script._upgrade_revs("head", revision))
+        with context:
+            context.configure(connection=db)
+            with context.begin_transaction():
+                context.run_migrations()
+        db.commit()

@@ -1,0 +1,78 @@
+"""The first schema."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "campaigns",
+        sa.Column("id", sa.LargeBinary(32), primary_key=True),
+        sa.Column("spec", sa.LargeBinary, nullable=False),
+        sa.Column("deleted", sa.Boolean, nullable=False),
+        sa.Column("upload_token", sa.String(64)),
+        sa.Column("noise_seed", sa.LargeBinary(32)),
+        sa.Column("stored", sa.Integer, nullable=False),
+        sa.Column("erased", sa.Integer, nullable=False),
+    )
+    op.create_table(
+        "waves",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("freezes", sa.Integer, nullable=False),
+        sa.Column("agreed", sa.Boolean, nullable=False),
+        sa.Column("sealed_count", sa.Integer),
+        sa.Column("sealed_set", sa.LargeBinary(32)),
+        sa.Column("orphans", sa.Integer),
+        sa.Column("key_file", sa.LargeBinary(32)),
+    )
+    op.create_table(
+        "uploads",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("campaign", sa.LargeBinary(32), nullable=False),
+        sa.Column("id", sa.LargeBinary(16), nullable=False),
+        sa.Column("key", sa.LargeBinary, nullable=False),
+        sa.Column("invitation", sa.String(64)),
+    )
+    op.create_index("uploads_by_id", "uploads", ["campaign", "id"], unique=True)
+    given = sa.text("invitation IS NOT NULL")
+    op.create_index("uploads_by_invitation", "uploads", ["campaign", "invitation"], sqlite_where=given)
+    op.create_table(
+        "invitations",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("token", sa.String(64), primary_key=True),
+    )
+    op.create_table(
+        "withdrawn",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("token", sa.String(64), primary_key=True),
+        sa.Column("id", sa.LargeBinary(16), primary_key=True),
+        sa.Column("was_stored", sa.Boolean, nullable=False),
+    )
+    op.create_table(
+        "left_out",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("id", sa.LargeBinary(16), primary_key=True),
+        sa.Column("key", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "ledger",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("purpose", sa.String(80), primary_key=True),
+        sa.Column("epsilon", sa.Float, nullable=False),
+        sa.Column("at", sa.String(20), nullable=False),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("wave", sa.Integer, primary_key=True),
+        sa.Column("phase", sa.String(20), nullable=False),
+        sa.Column("progress", sa.Float, nullable=False),
+        sa.Column("problem", sa.String(500)),
+        sa.Column("owner", sa.String(32)),
+        sa.Column("until", sa.Float, nullable=False),
+    )

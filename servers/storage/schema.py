@@ -1,0 +1,90 @@
+"""The tables of one server's database.
+
+A campaign is what everybody agreed on, with its tokens; a wave is one set of its uploads that is frozen and sealed
+together, and a plain campaign has one, number 0; a job is background work on a wave. `migrations/` makes these tables
+and changes them; a test compares both.
+"""
+
+import sqlalchemy as sa
+
+META = sa.MetaData()
+
+CAMPAIGNS = sa.Table(
+    "campaigns",
+    META,
+    sa.Column("id", sa.LargeBinary(32), primary_key=True),
+    sa.Column("spec", sa.LargeBinary, nullable=False),
+    sa.Column("deleted", sa.Boolean, nullable=False),
+    sa.Column("upload_token", sa.String(64)),
+    sa.Column("noise_seed", sa.LargeBinary(32)),
+    sa.Column("stored", sa.Integer, nullable=False),
+    sa.Column("erased", sa.Integer, nullable=False),  # uploads that were stored and withdrawn
+)
+WAVES = sa.Table(
+    "waves",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("freezes", sa.Integer, nullable=False),
+    sa.Column("agreed", sa.Boolean, nullable=False),  # this server's operator wants it sealed
+    sa.Column("sealed_count", sa.Integer),
+    sa.Column("sealed_set", sa.LargeBinary(32)),
+    sa.Column("orphans", sa.Integer),
+    sa.Column("key_file", sa.LargeBinary(32)),  # its digest, once it is written
+)
+UPLOADS = sa.Table(
+    "uploads",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("campaign", sa.LargeBinary(32), nullable=False),
+    sa.Column("id", sa.LargeBinary(16), nullable=False),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("invitation", sa.String(64)),
+    sa.Index("uploads_by_id", "campaign", "id", unique=True),
+    sa.Index("uploads_by_invitation", "campaign", "invitation", sqlite_where=sa.text("invitation IS NOT NULL")),
+)
+INVITATIONS = sa.Table(
+    "invitations",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("token", sa.String(64), primary_key=True),
+)
+# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal. Ids belong to the
+# token that withdrew them (the invitation; empty for an open campaign), so that nobody withdraws for somebody else.
+WITHDRAWN = sa.Table(
+    "withdrawn",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("was_stored", sa.Boolean, nullable=False),
+)
+# What a sealing left out, kept until this server's operator confirms it.
+LEFT_OUT = sa.Table(
+    "left_out",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+)
+LEDGER = sa.Table(
+    "ledger",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("purpose", sa.String(80), primary_key=True),
+    sa.Column("epsilon", sa.Float, nullable=False),
+    sa.Column("at", sa.String(20), nullable=False),
+)
+# Background work: whoever holds the lease does it; when the lease has run out, anybody may go on with it.
+JOBS = sa.Table(
+    "jobs",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("wave", sa.Integer, primary_key=True),
+    sa.Column("phase", sa.String(20), nullable=False),
+    sa.Column("progress", sa.Float, nullable=False),
+    sa.Column("problem", sa.String(500)),
+    sa.Column("owner", sa.String(32)),
+    sa.Column("until", sa.Float, nullable=False),  # seconds since 1970: the end of the lease, or when to try again
+)

@@ -1,0 +1,103 @@
+"""One server's database, open and checked, and the only thread that writes to it."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from campaign.errors import Problem
+from campaign.spec import to_base64url
+from servers.lifecycle.admission import Failures, NewUploads
+from servers.storage.campaigns import Campaigns
+from servers.storage.database import check_file, damaged, keep_private, open_engine
+from servers.storage.jobs import Jobs
+from servers.storage.ledger import Ledger
+from servers.storage.migrate import upgrade
+from servers.storage.uploads import Uploads
+from servers.storage.waves import SEALED, Waves
+
+T = TypeVar("T")
+
+
+class Storage:
+    """The parts of the database by subject. Any thread may read; writes go through `Writer`."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = open_engine(url)
+        self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
+        self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
+        try:
+            check_file(self.engine)
+            upgrade(self.engine)
+            self._check_counts()
+        except DBAPIError as error:
+            raise damaged(self.engine, str(error.orig)) from None
+        except Problem as problem:
+            raise damaged(self.engine, problem.detail) from None
+        keep_private(self.engine)
+
+    def ping(self) -> None:
+        """One query, or a problem."""
+        with self.engine.connect() as db:
+            db.execute(sa.text("SELECT 1"))
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def _check_counts(self) -> None:
+        """Every campaign can be read, and open ones have as many uploads as they took; sealed ones have a checksum."""
+        counts = self.uploads.counts()
+        for entry in self.campaigns.all():
+            lost = counts.pop(entry.campaign.id, 0) != entry.stored
+            if lost and self.waves.get(entry.campaign.id).state != SEALED:
+                raise damaged(self.engine, f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
+        if counts:
+            raise damaged(self.engine, f"uploads of {len(counts)} unknown campaigns")
+
+
+class Writer:
+    """Stores uploads: whatever waits while one transaction runs goes into the next one together."""
+
+    def __init__(self, uploads: Uploads) -> None:
+        self._uploads = uploads
+        self._thread = ThreadPoolExecutor(1, "writer")
+        self._waiting: list[tuple[NewUploads, asyncio.Future[Failures | Problem]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def add(self, uploads: NewUploads) -> Failures:
+        """Durable when this returns."""
+        done: asyncio.Future[Failures | Problem] = asyncio.get_running_loop().create_future()
+        self._waiting.append((uploads, done))
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run())
+        outcome = await done
+        if isinstance(outcome, Problem):
+            raise outcome
+        return outcome
+
+    async def run(self, what: Callable[[], T]) -> T:
+        """Any other write, in the same thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, what)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            try:
+                outcomes = await self.run(partial(self._uploads.add, [uploads for uploads, _ in batch]))
+            except Exception as error:
+                for _, done in batch:
+                    if not done.done():
+                        done.set_exception(error)
+                continue
+            for (_, done), outcome in zip(batch, outcomes, strict=True):
+                if not done.done():
+                    done.set_result(outcome)
+
+    async def close(self) -> None:
+        if self._running is not None:
+            await self._running
+        self._thread.shutdown()

@@ -1,0 +1,146 @@
+"""Uploads: stored many at a time, withdrawn by whoever sent them, listed and read in the order of their ids."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from campaign.errors import CampaignSealed, Problem
+from servers.lifecycle.admission import Facts, Failures, NewUploads, decide, early_withdrawals
+from servers.storage import campaigns, waves
+from servers.storage.database import BATCH, Transaction, forget
+from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
+
+T = TypeVar("T")
+
+
+class Uploads:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        """Store many requests in one transaction. For each: its failures, or the problem that refused it whole."""
+        with Transaction(self._engine) as db:
+            return [_add(db, request) for request in requests]
+
+    def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> tuple[int, list[bytes]]:
+        """Erase uploads at their party's wish, while the campaign is open.
+
+        They are not taken again from the same token: a copy may still be on its way. So ids that are not stored are
+        remembered too, but no more of them than the token may upload. Uploads of another token are left alone.
+        Returns how many were erased, and the ids that could not be remembered.
+        """
+        wanted = sorted(set(ids))
+        with Transaction(self._engine) as db:
+            entry = campaigns.entry(db, campaign_id)
+            if waves.wave(db, campaign_id).state != waves.OPEN:
+                raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
+            owners = _column(db, campaign_id, wanted, UPLOADS.c.invitation)
+            mine = [i for i in wanted if i in owners and owners[i] == invitation]
+            absent = set(wanted) - owners.keys() - _withdrawn(db, campaign_id, invitation, wanted)
+            room = early_withdrawals(entry.campaign, invitation)
+            room -= _remembered(db, campaign_id, invitation, was_stored=False)
+            early = sorted(absent)[: max(0, room)]
+            _remember(db, campaign_id, invitation, [(i, True) for i in mine] + [(i, False) for i in early])
+            for some in _batches(campaign_id, mine):
+                db.execute(UPLOADS.delete().where(some))
+            counts = {"stored": CAMPAIGNS.c.stored - len(mine), "erased": CAMPAIGNS.c.erased + len(mine)}
+            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
+        if mine:
+            forget(self._engine)
+        return len(mine), sorted(absent - set(early))
+
+    def ids(self, campaign_id: bytes) -> bytes:
+        """The ids of all uploads, sorted, one after the other."""
+        with self._engine.connect() as db:
+            select = sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id).order_by(UPLOADS.c.id)
+            return b"".join(db.execute(select).scalars())
+
+    def rows(self, campaign_id: bytes, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """All uploads in the order of their ids, so many at a time, in one scan."""
+        columns = sa.select(UPLOADS.c.id, UPLOADS.c.key)
+        select = columns.where(UPLOADS.c.campaign == campaign_id).order_by(UPLOADS.c.id)
+        with self._engine.connect() as db:
+            for part in db.execution_options(yield_per=count).execute(select).partitions(count):
+                yield [(row.id, row.key) for row in part]
+
+    def counts(self) -> dict[bytes, int]:
+        """How many uploads each campaign has, counted."""
+        with self._engine.connect() as db:
+            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign)
+            return {row[0]: row[1] for row in db.execute(counted)}
+
+
+def _add(db: Connection, request: NewUploads) -> Failures | Problem:
+    try:
+        facts = _facts(db, request)
+    except Problem as problem:
+        return problem
+    verdict = decide(request, facts)
+    if verdict.refusal is not None:
+        return verdict.refusal
+    if verdict.fresh:
+        common = {"campaign": request.campaign, "invitation": request.invitation}
+        db.execute(UPLOADS.insert(), [{**common, "id": i, "key": key} for i, key in verdict.fresh])
+        mine = CAMPAIGNS.c.id == request.campaign
+        db.execute(CAMPAIGNS.update().where(mine).values(stored=CAMPAIGNS.c.stored + len(verdict.fresh)))
+    return list(verdict.failures)
+
+
+def _facts(db: Connection, request: NewUploads) -> Facts:
+    entry = campaigns.entry(db, request.campaign)
+    ids = [upload_id for upload_id, _ in request.rows]
+    used = reused = 0
+    if request.invitation is not None:
+        mine = (UPLOADS.c.campaign == request.campaign) & (UPLOADS.c.invitation == request.invitation)
+        used = int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
+        reused = _remembered(db, request.campaign, request.invitation, was_stored=True)
+    return Facts(
+        campaign=entry.campaign,
+        is_open=waves.wave(db, request.campaign).state == waves.OPEN,
+        stored=entry.stored,
+        erased=entry.erased,
+        used=used,
+        reused=reused,
+        known=_column(db, request.campaign, ids, UPLOADS.c.key),
+        gone=_withdrawn(db, request.campaign, request.invitation, ids),
+    )
+
+
+def _batches(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions that together name these uploads."""
+    for start in range(0, len(ids), BATCH):
+        yield (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])
+
+
+def _column(db: Connection, campaign_id: bytes, ids: Sequence[bytes], column: sa.Column[T]) -> dict[bytes, T]:
+    """One column of those of these uploads that are stored."""
+    values: dict[bytes, T] = {}
+    for some in _batches(campaign_id, ids):
+        values.update((row[0], row[1]) for row in db.execute(sa.select(UPLOADS.c.id, column).where(some)))
+    return values
+
+
+def _by_token(campaign_id: bytes, invitation: str | None) -> sa.ColumnElement[bool]:
+    return (WITHDRAWN.c.campaign == campaign_id) & (WITHDRAWN.c.token == (invitation or ""))
+
+
+def _withdrawn(db: Connection, campaign_id: bytes, invitation: str | None, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that the same token withdrew."""
+    gone: set[bytes] = set()
+    for start in range(0, len(ids), BATCH):
+        some = _by_token(campaign_id, invitation) & WITHDRAWN.c.id.in_(ids[start : start + BATCH])
+        gone.update(db.execute(sa.select(WITHDRAWN.c.id).where(some)).scalars())
+    return gone
+
+
+def _remembered(db: Connection, campaign_id: bytes, invitation: str | None, *, was_stored: bool) -> int:
+    mine = _by_token(campaign_id, invitation) & (WITHDRAWN.c.was_stored == was_stored)
+    return int(db.execute(sa.select(sa.func.count()).select_from(WITHDRAWN).where(mine)).scalar_one())
+
+
+def _remember(db: Connection, campaign_id: bytes, invitation: str | None, ids: Sequence[tuple[bytes, bool]]) -> None:
+    common = {"campaign": campaign_id, "token": invitation or ""}
+    if ids:
+        db.execute(WITHDRAWN.insert(), [{**common, "id": i, "was_stored": stored} for i, stored in ids])

@@ -1,0 +1,118 @@
+"""The database: migrations, versions, what errors mean, and jobs that pass from hand to hand."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from campaign.errors import Problem, StorageFull, Unavailable
+from campaign.spec import Campaign
+from servers.lifecycle.admission import NewUploads
+from servers.storage.database import Damaged, Transaction, as_problem
+from servers.storage.jobs import FAILED, READY, Job
+from servers.storage.objects import set_checksum
+from servers.storage.schema import META
+from servers.storage.storage import Storage
+from tests.servers.conftest import new_campaign
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    opened = Storage(f"sqlite:///{tmp_path / 'db'}")
+    yield opened
+    opened.close()
+
+
+def sealed(storage: Storage) -> Campaign:
+    campaign = new_campaign(min_uploads=1)
+    ids = [bytes([i]) * 16 for i in range(3)]
+    storage.campaigns.add(campaign, "0" * 64, [])
+    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+    storage.waves.agree(campaign.id)
+    freeze = storage.waves.freeze(campaign.id, closed=False).freezes
+    storage.waves.seal(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
+    return campaign
+
+
+def test_migrations_make_the_schema(storage: Storage) -> None:
+    with storage.engine.connect() as db:
+        assert compare_metadata(MigrationContext.configure(db, opts={"compare_type": True}), META) == []
+
+
+def test_a_newer_database_is_refused(tmp_path: Path) -> None:
+    Storage(f"sqlite:///{tmp_path / 'db'}").close()
+    with closing(sqlite3.connect(tmp_path / "db")) as db:
+        db.execute("UPDATE alembic_version SET version_num = '9999'")
+        db.commit()
+    with pytest.raises(Damaged, match="schema 9999, which this version does not know; run the version"):
+        Storage(f"sqlite:///{tmp_path / 'db'}")
+
+
+def test_another_database_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Other:
+        class dialect:  # noqa: N801
+            name = "postgresql"
+
+    monkeypatch.setattr(sa, "create_engine", lambda *_, **__: Other)
+    with pytest.raises(Damaged, match="postgresql is not supported, only sqlite"):
+        Storage("postgresql://x/y")
+
+
+def test_errors_are_what_they_are(storage: Storage) -> None:
+    def problem_of(statement: str) -> Problem:
+        try:
+            with storage.engine.connect() as db:
+                db.exec_driver_sql(statement)
+        except sa.exc.DBAPIError as error:
+            return as_problem(error)
+        raise AssertionError
+
+    with Transaction(storage.engine) as db:
+        db.exec_driver_sql("INSERT INTO invitations VALUES (x'00', 'a')")
+    twice = problem_of("INSERT INTO invitations VALUES (x'00', 'a')")
+    assert (type(twice), "contradicted" in twice.detail) == (Problem, True)
+
+    full = sa.exc.OperationalError("", {}, _failure(sqlite3.SQLITE_FULL))
+    busy = sa.exc.OperationalError("", {}, _failure(sqlite3.SQLITE_BUSY))
+    assert isinstance(as_problem(full), StorageFull)
+    assert isinstance(as_problem(busy), Unavailable)
+
+
+def _failure(code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("no")
+    error.sqlite_errorcode = code
+    return error
+
+
+def test_a_job_is_there_when_a_wave_is_sealed_and_has_one_owner(storage: Storage) -> None:
+    campaign = sealed(storage)
+    job = storage.jobs.take("a", now=100.0, until=110.0)
+    assert job == Job(campaign.id, 0)
+    assert storage.jobs.take("b", now=105.0, until=115.0) is None
+    # While it renews the lease nobody takes it; after that anybody may, and the first one notices.
+    assert storage.jobs.note(Job(campaign.id, 0, "evaluating", 0.5), "a", until=120.0)
+    assert storage.jobs.take("b", now=115.0, until=125.0) is None
+    assert storage.jobs.take("b", now=121.0, until=131.0) == Job(campaign.id, 0)
+    assert not storage.jobs.note(Job(campaign.id, 0, READY, 1.0), "a", until=0.0)
+    assert storage.jobs.get(campaign.id).phase == "waiting"
+    # What failed is due again later; what is ready is not.
+    assert storage.jobs.note(Job(campaign.id, 0, FAILED, 0.5, "why"), "b", until=140.0)
+    assert storage.jobs.get(campaign.id).problem == "why"
+    assert storage.jobs.take("c", now=139.0, until=150.0) is None
+    assert storage.jobs.take("c", now=140.0, until=150.0) is not None
+    assert storage.jobs.note(Job(campaign.id, 0, READY, 1.0), "c", until=0.0)
+    assert storage.jobs.take("d", now=1000.0, until=1010.0) is None
+    storage.jobs.again(campaign.id)
+    assert storage.jobs.take("d", now=1000.0, until=1010.0) is not None
+
+
+def test_the_only_process_takes_over_at_once(storage: Storage) -> None:
+    sealed(storage)
+    assert storage.jobs.take("dead", now=100.0, until=110.0) is not None
+    storage.jobs.release()
+    assert storage.jobs.take("new", now=101.0, until=111.0) is not None
