@@ -20,10 +20,10 @@ import numpy as np
 
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
+from client.tokens import hash_token, new_token
 from fss import dcf, dpf
-from operators.setup import Server, init_pair, new_token
+from operators.setup import Server, init_pair
 from servers.release.noise import covers
-from servers.settings import hash_token
 
 ROOT = Path(__file__).parents[1]
 
@@ -49,7 +49,7 @@ class Process(Protocol):
 class Pair:
     """Two servers; `with Pair(folder) as pair:` starts them and ends them."""
 
-    program: Sequence[str] = ("servers.cli", "run")
+    program: Sequence[str] = ("programs.server", "run")
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder / "pair"

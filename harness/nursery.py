@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.live import ROOT
-from servers import cli
+from programs import server
+from servers.api import app, serve  # noqa: F401  # before the fork: no server reads modules again
 
 
 class Forked:
@@ -84,7 +85,7 @@ def _become_server(config: str, log: str) -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
-    os._exit(cli.main(["run", "--config", config]))
+    os._exit(server.main(["run", "--config", config]))
 
 
 if __name__ == "__main__":

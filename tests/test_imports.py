@@ -1,4 +1,4 @@
-"""Imports point one way: fss <- campaign <- client <- the roles <- harness <- bench, tests."""
+"""Imports point one way: fss <- campaign <- client <- the roles <- programs <- harness <- bench, tests."""
 
 import ast
 from pathlib import Path
@@ -14,8 +14,9 @@ MAY_IMPORT = {
     "campaign": {"fss", "campaign"},
     "client": SHARED,
     **{role: {*SHARED, role} for role in ROLES},
-    "harness": {*SHARED, *ROLES, "harness"},
-    "bench": {*SHARED, *ROLES, "harness", "bench"},
+    "programs": {*SHARED, *ROLES, "programs"},
+    "harness": {*SHARED, *ROLES, "programs", "harness"},
+    "bench": {*SHARED, *ROLES, "programs", "harness", "bench"},
 }
 OURS = {*MAY_IMPORT, "tests"}
 

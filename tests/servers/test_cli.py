@@ -31,7 +31,7 @@ step = 1
 
 
 def run(*args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    command, env = [sys.executable, "-m", "servers.cli", *args], {**os.environ, **env}
+    command, env = [sys.executable, "-m", "programs.server", *args], {**os.environ, **env}
     return subprocess.run(
         command, cwd=ROOT, env=env, capture_output=True, text=True, input=stdin, timeout=60, check=False
     )
