@@ -20,7 +20,8 @@ import numpy as np
 
 from analyst import calibration
 from analyst.calibration import Calibration
-from analyst.curve import Points, Smoothing, points
+from analyst.curve import Points, points
+from analyst.options import Smoothing
 from analyst.release import Floats, Release
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
 from campaign.spec import Campaign, check_digest

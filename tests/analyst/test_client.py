@@ -33,6 +33,7 @@ from campaign.spec import Campaign, to_base64url
 from campaign.wire import EcdfAnswer, read
 from harness.live import ROOT, Pair, name
 from tests.analyst.helpers import Array, scored
+from tests.commands import Done, call
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
 
@@ -188,11 +189,17 @@ def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaig
                 ask._read_campaign(wrong)
 
 
-def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT) -> Any:
-    words = [sys.executable, "-m", "analyst.cli", command, url(pair, campaign)]
-    words += ["--ca", str(pair.folder / "ca.pem"), *args]
-    env = {**os.environ, "FSS_TOKEN": pair.servers[0].analyst, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=90, check=False)
+def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT) -> Done:
+    words = [command, url(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
+    return call(main, *words, cwd=cwd, env={"FSS_TOKEN": pair.servers[0].analyst})
+
+
+def test_as_a_process_of_its_own(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    words = [sys.executable, "-m", "analyst.cli", "quantile", url(pair, truth[0]), "--ca", str(pair.folder / "ca.pem")]
+    env = {**os.environ, "FSS_TOKEN": pair.servers[0].analyst}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run(pair, truth[0], "quantile").stdout
 
 
 COMMANDS = {

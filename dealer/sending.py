@@ -33,7 +33,7 @@ from campaign.errors import (
 from campaign.spec import Campaign, Placed, parse_json, to_base64url
 from campaign.wire import UPLOAD_TYPE, UploadResult, read
 from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
-from dealer.share import Rand, Shared
+from dealer.sharing import Rand, Shared
 from dealer.sites import Sites
 
 BATCH = 1000  # values a request; servers take as many ids in a withdrawal
