@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -38,12 +37,6 @@ from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
 
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with Pair(tmp_path_factory.mktemp("live")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,6 @@ from harness.live import ROOT, Pair, name
 from tests.dealer.helpers import DAYS, make, run, sites, stored, urls
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with Pair(tmp_path_factory.mktemp("live")) as started:
-        yield started
 
 
 def test_a_csv_file_arrives_exactly_once(pair: Pair, tmp_path: Path) -> None:
