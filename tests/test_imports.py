@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 SHARED = {"fss", "campaign", "client"}
-ROLES = {"dealer", "servers", "analyst", "operators"}
+ROLES = ("dealer", "servers", "analyst", "operators")
 MAY_IMPORT = {
     "fss": {"fss"},
     "campaign": {"fss", "campaign"},
