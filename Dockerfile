@@ -4,7 +4,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-de
 COPY . /src
 WORKDIR /src
 RUN python -m venv /opt/fss
-RUN /opt/fss/bin/pip install --constraint constraints.txt .
+RUN /opt/fss/bin/pip install --constraint constraints.txt '.[all]'
 RUN /opt/fss/bin/python -c "import fss; print(fss.backend())"
 
 FROM python:3.12-slim

@@ -7,6 +7,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Tests of one module share its servers, so a module stays in one process.
+PARALLEL = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope
 
 NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
 CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
@@ -15,7 +17,7 @@ ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 .PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize clean
 
 test: lint
-	$(BIN)/python -m pytest -m "not faults and not slow"
+	$(PARALLEL) -m "not faults and not slow"
 
 # The core and the whole protocol once more, without the native kernel.
 test-numpy: .venv/ready
@@ -43,7 +45,7 @@ slow: .venv/ready
 	$(BIN)/python -m pytest -m slow
 
 faults: .venv/ready
-	$(BIN)/python -m pytest -m faults
+	$(PARALLEL) -m faults
 
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json bench-results/chaos.json

@@ -6,16 +6,17 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
-from analyst.calibration import Calibration
-from analyst.client import Client
-from analyst.curve import QUARTILES, Smoothing
-from analyst.table import Columns, Tabular, short
+from analyst.options import QUARTILES, Smoothing
 from campaign.errors import InvalidInput, InvalidQuery, Problem
-from campaign.noise import planning
-from campaign.spec import Campaign
 from client import program
+
+if TYPE_CHECKING:  # what a command needs is loaded when it is called
+    from analyst.calibration import Calibration
+    from analyst.client import Client
+    from analyst.table import Tabular
+    from campaign.spec import Campaign
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,6 +27,8 @@ def main(argv: list[str] | None = None) -> int:
         return program.OK
     except (Problem, OSError) as trouble:
         return program.tell("fss-analyst", trouble)
+    except ModuleNotFoundError as missing:
+        return program.not_installed("fss-analyst", "analyst", missing)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -120,7 +123,9 @@ def _numbers(text: str) -> list[float]:
         raise argparse.ArgumentTypeError(f"numbers separated by commas, got {text!r}") from None
 
 
-def _client(args: argparse.Namespace) -> Client:
+def _client(args: argparse.Namespace) -> "Client":
+    from analyst.client import Client
+
     token = program.token(args)
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
@@ -129,8 +134,10 @@ def _client(args: argparse.Namespace) -> Client:
     return Client(args.campaign, token, args.ca)
 
 
-def _show(args: argparse.Namespace, made: Tabular, campaign: Campaign | None = None) -> None:
+def _show(args: argparse.Namespace, made: "Tabular", campaign: "Campaign | None" = None) -> None:
     """Print a result in the wanted form."""
+    from analyst.table import short
+
     if args.json:
         print(made.to_json(), end="")
     elif args.csv:
@@ -170,6 +177,8 @@ def _ecdf(args: argparse.Namespace) -> None:
 
 
 def _quantile(args: argparse.Namespace) -> None:
+    from analyst.table import short
+
     with _client(args) as client:
         curve = client.curve(args.stratum, smoothing=args.smoothing)
         made = curve.quantile(args.levels, args.confidence)
@@ -209,7 +218,7 @@ def _calibration(args: argparse.Namespace) -> None:
         _draw(args, lambda plot: plot.calibration(made))
 
 
-def _spent(client: Client, args: argparse.Namespace) -> Calibration:
+def _spent(client: "Client", args: argparse.Namespace) -> "Calibration":
     """Algorithm 2: the servers know the first stratum as negative and the second as positive."""
     strata = list(client.campaign().strata)
     if [args.negative or strata[0], args.positive or strata[-1]] != strata:
@@ -239,38 +248,11 @@ def _report(args: argparse.Namespace) -> None:
     print(f"wrote {args.out}: open it in a browser")
 
 
-class _Plan(Tabular):
-    """Expected errors for every n and epsilon."""
-
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._grid = {"thresholds": args.thresholds, "strata": args.strata}
-        more = {**self._grid, "instances": args.instances}
-        self._accuracy = args.accuracy
-        pairs = [(n, epsilon) for n in args.n for epsilon in args.epsilon]
-        self._errors = [planning.expected_errors(n=n, epsilon=epsilon, **more) for n, epsilon in pairs]
-        self._needed: dict[str, list[float]] = {}
-        if args.accuracy is not None:
-            self._needed["parties_needed"] = [
-                planning.parties_for(args.accuracy, epsilon=epsilon, **more) for _, epsilon in pairs
-            ]
-
-    def columns(self) -> Columns:
-        errors = self._errors
-        return {
-            "n": [e.n for e in errors],
-            "epsilon": [e.epsilon for e in errors],
-            "point_error": [e.point for e in errors],
-            "band_95": [e.band for e in errors],
-            "quantile_steps": [e.quantile_steps for e in errors],
-            **self._needed,
-        }
-
-    def about(self) -> dict[str, Any]:
-        return {**self._grid, "accuracy": self._accuracy}
-
-
 def _plan(args: argparse.Namespace) -> None:
-    _show(args, _Plan(args))
+    from analyst.plan import Plan
+    from campaign.noise import planning
+
+    _show(args, Plan(args))
     if args.json or args.csv:
         return
     print("\npoint error: one standard error of the curve at a threshold, as a fraction of n")

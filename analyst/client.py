@@ -9,8 +9,6 @@ The release is fetched once and kept: every statistic but `ecdf`, `groups` and `
 import asyncio
 import io
 import json
-import ssl
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -22,12 +20,13 @@ import numpy as np
 
 from analyst import calibration
 from analyst.calibration import Calibration
-from analyst.curve import Points, Smoothing, points
+from analyst.curve import Points, points
+from analyst.options import Smoothing
 from analyst.release import Floats, Release
-from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch, PeerUnavailable, TryAgain, parse_problem
+from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
 from campaign.spec import Campaign, check_digest
 from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
-from client import remote
+from client import https
 
 ATTEMPTS = 5
 NUMPY = {"Accept": "application/x-npy"}
@@ -44,19 +43,11 @@ class _Asking:
         self, url: str, token: str, ca: str | Path | None = None, *, timeout_s: float = 60.0, patience_s: float = 300.0
     ) -> None:
         """`patience_s`: how long to wait for a server that is still preparing the curve, or is busy."""
-        if not remote.is_address(url):
-            raise InvalidInput(remote.NOT_AN_ADDRESS.format(url))
-        if not token.isascii() or not token.isprintable():
-            raise InvalidInput("a token is one line of ASCII characters")
-        if ca is not None and not Path(ca).is_file():
-            raise InvalidInput(f"{ca}: there is no such file with a certificate authority")
-        self.url, self._patience = url.rstrip("/"), patience_s
-        self._options: dict[str, Any] = {
-            "verify": ssl.create_default_context(cafile=None if ca is None else str(ca)),
-            "headers": {"Authorization": f"Bearer {token}"},
-            "timeout": timeout_s,
-            "trust_env": False,
-        }
+        if not https.is_address(url):
+            raise InvalidInput(https.NOT_AN_ADDRESS.format(url))
+        self.url = url.rstrip("/")
+        self._options = https.options(token, ca, timeout_s)
+        self._server = https.Server(self.url, https.Patience(ATTEMPTS, patience_s))
         self._campaign: Campaign | None = None
         self._release: Release | None = None
 
@@ -98,22 +89,6 @@ class _Asking:
         answer = read(GroupsAnswer, data)
         check_digest(campaign.digest, answer.digest)
         return calibration.hosmer_lemeshow(calibration.from_answer(answer), fitted=fitted)
-
-    def _wait(self, failed: httpx.Response | httpx.HTTPError, attempt: int, deadline: float) -> float:
-        """Seconds until the next attempt; or the problem, as an exception."""
-        if isinstance(failed, httpx.HTTPError):
-            if remote.is_certificate_error(failed):
-                raise InvalidInput(f"{self.url} shows a certificate that is not trusted here (see ca)") from None
-            if attempt >= ATTEMPTS:
-                raise PeerUnavailable(f"{self.url} cannot be reached ({type(failed).__name__})") from None
-            return float(0.2 * 2**attempt)
-        problem = parse_problem(failed.content)
-        if problem is None:
-            raise PeerMismatch(f"{self.url} answered {failed.status_code}, which is no answer of this protocol")
-        wait = max(0.5, remote.retry_after_s(failed.headers, 1.0))
-        if not isinstance(problem, TryAgain) or time.monotonic() + wait > deadline:
-            raise problem
-        return wait
 
 
 def _texts(at: Sequence[object]) -> list[str]:
@@ -214,16 +189,7 @@ class Client(_Asking):
     calibration = _now(Release.calibration)
 
     def _ask(self, method: str, path: str, **more: Any) -> bytes:
-        deadline, attempt = time.monotonic() + self._patience, 0
-        while True:
-            failed: httpx.Response | httpx.HTTPError
-            try:
-                failed = self._http.request(method, self.url + path, **more)
-                if failed.status_code == 200:
-                    return failed.content
-            except httpx.HTTPError as error:
-                failed, attempt = error, attempt + 1
-            time.sleep(self._wait(failed, attempt, deadline))
+        return self._server.ask(self._http, method, self.url + path, **more).content
 
 
 class AsyncClient(_Asking):
@@ -291,13 +257,5 @@ class AsyncClient(_Asking):
     calibration = _later(Release.calibration)
 
     async def _ask(self, method: str, path: str, **more: Any) -> bytes:
-        deadline, attempt = time.monotonic() + self._patience, 0
-        while True:
-            failed: httpx.Response | httpx.HTTPError
-            try:
-                failed = await self._http.request(method, self.url + path, **more)
-                if failed.status_code == 200:
-                    return failed.content
-            except httpx.HTTPError as error:
-                failed, attempt = error, attempt + 1
-            await asyncio.sleep(self._wait(failed, attempt, deadline))
+        answer = await self._server.ask_async(self._http, method, self.url + path, **more)
+        return answer.content

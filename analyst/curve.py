@@ -8,12 +8,13 @@ is n.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, SupportsIndex, get_args
+from typing import Any, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyst import quantile, smooth, uncertainty
+from analyst.options import QUARTILES, Smoothing
 from analyst.quantile import Quantiles
 from analyst.table import Columns, Tabular, plain
 from campaign.errors import InvalidQuery, TooNoisy
@@ -21,9 +22,6 @@ from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
-Smoothing = Literal["none", "isotonic", "l1", "l2"]
-
-QUARTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def smoothed(campaign: Campaign, raw: Floats, n: int, how: Smoothing, at: Index | None = None) -> Floats:

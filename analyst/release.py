@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from analyst import calibration
 from analyst.calibration import Calibration
 from analyst.compare import Comparison, compare
-from analyst.curve import QUARTILES, Curve, Histogram, Mean, Smoothing
+from analyst.curve import Curve, Histogram, Mean
+from analyst.options import QUARTILES, Smoothing
 from analyst.quantile import Quantiles
 from analyst.roc import Roc
 from campaign.errors import InvalidQuery

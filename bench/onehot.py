@@ -11,7 +11,7 @@ import numpy as np
 from bench.pointwise import PARTY_BYTES
 from campaign.errors import InvalidUpload
 from campaign.spec import Campaign
-from dealer.share import Rand
+from dealer.sharing import Rand
 from fss import field
 from fss.field import Words
 from fss.prg import SEED_BYTES, xof

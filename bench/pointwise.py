@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from campaign.errors import InvalidUpload
-from dealer.share import Rand
+from dealer.sharing import Rand
 from fss import field
 from fss.field import Words
 

@@ -16,7 +16,7 @@ import dealer
 from bench import formulas, onehot, pointwise
 from bench.traffic import BaselinePair, Counted, Meter, Run
 from campaign.spec import Campaign, Placed
-from dealer.share import Rand
+from dealer.sharing import Rand
 from harness.live import Pair, name
 from harness.proxy import Count
 

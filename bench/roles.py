@@ -16,7 +16,7 @@ from bench.paper.synthetic import published
 from campaign.spec import Campaign
 from dealer.derive import Source
 from dealer.records import from_csv
-from dealer.upload import BATCH
+from dealer.sending import BATCH
 
 DEPTH = 15
 PAPER, OURS = "paper-tree", "slice-tree"

@@ -13,10 +13,10 @@ import httpx
 
 from bench.baseline_server import Holding
 from campaign.spec import Campaign
+from client.tokens import hash_token, new_token
 from harness.live import Pair, name
 from harness.proxy import Count, Proxy
-from operators.setup import new_token, write_secret
-from servers.settings import hash_token
+from operators.setup import write_secret
 
 KINDS = ("party", "peer", "analyst")
 

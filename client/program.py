@@ -1,14 +1,21 @@
-"""What the three command lines have in common: exit codes, how trouble is told, tokens and certificate authorities."""
+"""What all command lines have in common: exit codes, how trouble is told, tokens and certificate authorities."""
 
 import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TypeAlias
 
 from campaign.errors import InvalidInput, Problem, TryAgain
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, TRY_LATER, REFUSED = 0, 64, 65, 75, 77
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+class BadSettings(Exception):
+    """A settings file or an option is wrong; the message is one line for the operator."""
 
 
 def tell(program: str, trouble: Problem | OSError) -> int:
@@ -20,6 +27,12 @@ def tell(program: str, trouble: Problem | OSError) -> int:
     if isinstance(trouble, TryAgain):
         return TRY_LATER
     return BAD_DATA if isinstance(trouble, InvalidInput) else REFUSED
+
+
+def not_installed(program: str, extra: str, missing: ModuleNotFoundError) -> int:
+    """A role installs what it needs; whoever starts another role's program is told how to get the rest."""
+    print(f"{program}: {missing.name} is not installed; pip install 'fss-ecdf[{extra}]' has it", file=sys.stderr)
+    return USAGE
 
 
 def add_access(parser: argparse.ArgumentParser) -> None:

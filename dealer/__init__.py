@@ -2,6 +2,7 @@
 
 >>> import os
 >>> from campaign.spec import Campaign
+>>> from dealer import share
 >>> campaign = Campaign.from_toml('''
 ... title = "Age"
 ... question = "How old are your patients?"
@@ -16,11 +17,31 @@
 >>> len(shared), shared.placed.clipped, shared.key_bytes
 (3, 1, 184)
 
-`upload` sends values, and `withdraw` takes them back: see `dealer.upload`.
+`upload` sends values, and `withdraw` takes them back: see `dealer.sending`.
 """
 
-from dealer.share import Shared, share
-from dealer.sites import Sites
-from dealer.upload import Outcome, upload, withdraw
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dealer.sending import Outcome, upload, withdraw
+    from dealer.sharing import Shared, share
+    from dealer.sites import Sites
 
 __all__ = ["Outcome", "Shared", "Sites", "share", "upload", "withdraw"]
+
+_HOMES = {
+    "Outcome": "dealer.sending",
+    "Shared": "dealer.sharing",
+    "Sites": "dealer.sites",
+    "share": "dealer.sharing",
+    "upload": "dealer.sending",
+    "withdraw": "dealer.sending",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when it is used: the command line's help needs none of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

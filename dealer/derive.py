@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from campaign.spec import Campaign, Placed
 from campaign.wire import UPLOAD_ID_BYTES
-from dealer.share import Shared, key_rand_bytes, share_positions
+from dealer.sharing import Shared, key_rand_bytes, share_positions
 
 SALT_BYTES = 32
 _PLACE = struct.Struct("<QQ")

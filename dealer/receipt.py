@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from campaign.errors import InvalidValue, TryAgain
 from campaign.files import write_durably
 from dealer.derive import SALT_BYTES, Source
-from dealer.share import Rand
+from dealer.sharing import Rand
 
 VERSION = 2
 FOLDER_VARIABLE = "FSS_RECEIPTS"

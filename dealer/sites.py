@@ -2,24 +2,14 @@
 
 import asyncio
 import json
-import ssl
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
-from campaign.errors import (
-    DigestMismatch,
-    InvalidInput,
-    InvalidValue,
-    PeerUnavailable,
-    Problem,
-    TryAgain,
-    parse_problem,
-)
+from campaign.errors import DigestMismatch, InvalidValue, PeerUnavailable
 from campaign.spec import ID_BYTES, Campaign, from_base64url, to_base64url
-from client import remote
+from client import https
 
 ATTEMPTS = 6
 
@@ -33,13 +23,14 @@ class Sites:
         if len(urls) != 2:
             raise InvalidValue(f"a campaign lives at two servers: give two addresses, got {len(urls)}")
         for url in urls:
-            if not remote.is_address(url):
-                raise InvalidValue(remote.NOT_AN_ADDRESS.format(url))
+            if not https.is_address(url):
+                raise InvalidValue(https.NOT_AN_ADDRESS.format(url))
         if len({urlsplit(url).netloc for url in urls}) != 2:
             raise InvalidValue("both addresses name the same server; a campaign lives at two")
         self.urls = [url.rstrip("/") for url in urls]
-        self.token, self._timeout, self.attempts = token, timeout_s, attempts
-        self._context = ssl.create_default_context(cafile=None if ca is None else str(ca))
+        self.token = token
+        self._options = https.options(token, ca, timeout_s)
+        self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]
 
     def __repr__(self) -> str:
         return f"<Sites {' '.join(self.urls)}>"
@@ -55,12 +46,23 @@ class Sites:
             raise InvalidValue(f"the addresses do not name one campaign: {' '.join(sorted(names))}") from None
 
     def client(self) -> httpx.AsyncClient:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.AsyncClient(verify=self._context, headers=headers, timeout=self._timeout, trust_env=False)
+        return httpx.AsyncClient(**self._options)
 
-    async def call(self, client: httpx.AsyncClient, server: int, method: str, path: str = "", **body: Any) -> bytes:
+    async def call(
+        self,
+        client: httpx.AsyncClient,
+        server: int,
+        method: str,
+        path: str = "",
+        *,
+        content: bytes | None = None,
+        media_type: str = "",
+    ) -> bytes:
         """One request about the campaign; a server that is away or busy is asked again."""
-        return await _call(client, server, method, self.urls[server] + path, self.attempts, **body)
+        headers = {"Content-Type": media_type} if media_type else {}
+        url = self.urls[server] + path
+        answer = await self._servers[server].ask_async(client, method, url, content=content, headers=headers)
+        return answer.content
 
     def fetch(self) -> Campaign:
         """The campaign, asked of both servers, which must agree on it."""
@@ -86,41 +88,3 @@ class Sites:
                 f"{to_base64url(second.digest)}; nothing was sent"
             )
         return first
-
-
-async def _call(
-    client: httpx.AsyncClient,
-    server: int,
-    method: str,
-    url: str,
-    attempts: int,
-    content: bytes | None = None,
-    media_type: str = "",
-) -> bytes:
-    """One request, repeated while the server is away or busy. What stays wrong is one clear problem."""
-    headers = {"Content-Type": media_type} if media_type else {}
-    wait = 0.5
-    for attempt in range(1, attempts + 1):
-        try:
-            response = await client.request(method, url, content=content, headers=headers)
-            if response.status_code == 200:
-                return response.content
-            problem = _problem(response, server)
-            if not isinstance(problem, TryAgain) or attempt == attempts:
-                raise problem
-            wait = max(wait, remote.retry_after_s(response.headers, 0.0))
-        except httpx.HTTPError as error:
-            if remote.is_certificate_error(error):
-                raise InvalidInput(f"server {server} shows a certificate that is not trusted here (see --ca)") from None
-            if attempt == attempts:
-                raise PeerUnavailable(f"server {server} cannot be reached ({type(error).__name__})") from None
-        await asyncio.sleep(wait)
-        wait = min(2 * wait, remote.LONGEST_WAIT_S)
-    raise AssertionError("unreachable")
-
-
-def _problem(response: httpx.Response, server: int) -> Problem:
-    problem = parse_problem(response.content)
-    if problem is None:
-        return PeerUnavailable(f"server {server} answered {response.status_code}, which is no answer of this protocol")
-    return type(problem)(f"server {server}: {problem.detail}")

@@ -20,20 +20,38 @@ import numpy as np
 
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
+from client.tokens import hash_token, new_token
 from fss import dcf, dpf
 from harness import hooked
-from operators.setup import Server, init_pair, new_token
+from operators.setup import Server, init_pair
 from servers.release.noise import covers
-from servers.settings import hash_token
 
 ROOT = Path(__file__).parents[1]
 
 
+# Below the ports that systems give to clients, so that no connection takes the port of a server that restarts.
+_PORTS = range(15_000, 30_000)
+_kept: list[socket.socket] = []
+
+
 def free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+    """Two ports for servers. Nobody else who asks here gets them while this process lives, in whichever process."""
+    return _free_port(), _free_port()
+
+
+def _free_port() -> int:
+    while True:
+        port = secrets.choice(_PORTS)
+        mark = socket.socket(type=socket.SOCK_DGRAM)  # UDP's port of the same number says that it is taken
+        try:
+            mark.bind(("127.0.0.1", port))
+            with socket.socket() as tcp:
+                tcp.bind(("127.0.0.1", port))
+        except OSError:
+            mark.close()
+            continue
+        _kept.append(mark)
+        return port
 
 
 class Process(Protocol):
@@ -47,10 +65,17 @@ class Process(Protocol):
     def terminate(self) -> None: ...
 
 
+class Starter(Protocol):
+    """Starts a server with these settings; its output goes to the log."""
+
+    def start(self, config: Path, log: Path) -> Process: ...
+
+
 class Pair:
     """Two servers; `with Pair(folder) as pair:` starts them and ends them."""
 
-    program: Sequence[str] = ("servers.cli", "run")
+    program: Sequence[str] = ("programs.server", "run")
+    nursery: "Starter | None" = None  # where servers come from; without one, each is a program that is started
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder / "pair"
@@ -117,6 +142,8 @@ class Pair:
             self.wait(role)
 
     def launch(self, config: Path, log: Path) -> Process:
+        if self.nursery is not None and self.program == Pair.program:
+            return self.nursery.start(config, log)
         program = ("harness.hooked",) if hooked.file_for(config).exists() else self.program
         command = [sys.executable, "-m", *program, "--config", str(config)]
         with log.open("ab") as output:

@@ -1,7 +1,7 @@
 """Servers that start in a fraction of a second: a process that has imported everything forks them.
 
-A sequence kills servers several times; most of a start is Python reading modules. What is forked is a server like any
-other, with its own process, files and threads.
+Tests start and kill servers a hundred times, and most of a start is Python reading modules. What is forked is a server
+like any other, with its own process, files and threads.
 """
 
 import json
@@ -9,36 +9,38 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import types
 from contextlib import suppress
 from pathlib import Path
 
 from harness import hooked
 from harness.live import ROOT
-from servers import cli
+from programs import server
+from servers.api import app, serve  # noqa: F401  # before the fork: no server reads modules again
 
 
 class Forked:
     """A forked server, with as much of Popen as `harness.live.Pair` needs."""
 
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
+    def __init__(self, pid: int, ends: Path) -> None:
+        self.pid, self._end = pid, ends / str(pid)
 
     def poll(self) -> int | None:
-        """None while it runs. The nursery has its exit code, which nobody needs."""
+        """None while it runs, then its exit code."""
         try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return 0
-        return None
+            return int(self._end.read_text())
+        except FileNotFoundError:
+            return None
 
     def wait(self, timeout: float | None = None) -> int:
         until = time.monotonic() + (timeout or 60)
-        while self.poll() is None:
+        while (code := self.poll()) is None:
             if time.monotonic() > until:
                 raise subprocess.TimeoutExpired("server", timeout or 60)
             time.sleep(0.005)
-        return 0
+        return code
 
     def kill(self) -> None:
         self.send(signal.SIGKILL)
@@ -55,22 +57,24 @@ class Nursery:
     """Where servers come from."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "harness.nursery"]
+        self._folder = tempfile.TemporaryDirectory()
+        command = [sys.executable, "-m", "harness.nursery", self._folder.name]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def start(self, config: Path, log: Path) -> Forked:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(json.dumps([str(config), str(log)]), file=self._process.stdin, flush=True)
-        return Forked(int(self._process.stdout.readline()))
+        return Forked(int(self._process.stdout.readline()), Path(self._folder.name))
 
     def close(self) -> None:
         self._process.communicate()
+        self._folder.cleanup()
 
 
-def main() -> None:
-    """One server for each line on standard input."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the dead
+def main(ends: Path) -> None:
+    """One server for each line on standard input; how each ended stands in a file with its number."""
+    signal.signal(signal.SIGCHLD, lambda *_: _bury(ends))
     for line in sys.stdin:
         config, log = json.loads(line)
         pid = os.fork()
@@ -79,16 +83,26 @@ def main() -> None:
         print(pid, flush=True)
 
 
+def _bury(ends: Path) -> None:
+    with suppress(ChildProcessError):
+        while (end := os.waitpid(-1, os.WNOHANG))[0]:
+            pid, status = end
+            partial = ends / f"{pid}.partial"
+            partial.write_text(str(os.waitstatus_to_exitcode(status)))
+            partial.replace(ends / str(pid))
+
+
 def _become_server(config: str, log: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
+    sys.modules["__main__"] = types.ModuleType("__main__")  # what a server's worker processes load again: nothing
     if hooked.file_for(Path(config)).exists():
         os._exit(hooked.main(["--config", config]))
-    os._exit(cli.main(["run", "--config", config]))
+    os._exit(server.main(["run", "--config", config]))
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

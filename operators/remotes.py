@@ -1,7 +1,6 @@
 """What an operator does to campaigns, at both servers: the work behind `fss-server campaign`."""
 
 import shlex
-import ssl
 import time
 import tomllib
 from collections.abc import Callable, Iterator
@@ -12,10 +11,13 @@ from typing import Any
 
 import httpx
 
-from campaign.errors import PeerUnavailable, Problem, SealNotAgreed, parse_problem
+from campaign.errors import Problem, SealNotAgreed
 from campaign.spec import Campaign, to_base64url
-from operators.setup import new_token
-from servers.settings import BadSettings, hash_token
+from client import https
+from client.program import BadSettings
+from client.tokens import hash_token, new_token
+
+TIMEOUT_S = 600  # sealing may take minutes
 
 
 @dataclass(frozen=True)
@@ -40,28 +42,14 @@ class Remote:
 
     def __init__(self, number: int, url: str, ca: Path, token: str) -> None:
         self.number, self.url, self.ca = number, url, ca
-        self._http = httpx.Client(
-            base_url=url,
-            verify=ssl.create_default_context(cafile=str(ca)),
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=600,
-            trust_env=False,
-        )
+        self._server = https.Server(f"server {number} at {url}", https.ONCE, f"server {number}: ")
+        self._http = httpx.Client(base_url=url, **https.options(token, ca, TIMEOUT_S))
 
     def close(self) -> None:
         self._http.close()
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        try:
-            response = self._http.request(method, path, **more)
-        except httpx.HTTPError as error:
-            raise PeerUnavailable(
-                f"server {self.number} at {self.url} cannot be reached ({type(error).__name__})"
-            ) from None
-        if response.status_code >= 400:
-            problem = parse_problem(response.content) or Problem(f"status {response.status_code}")
-            raise type(problem)(f"server {self.number}: {problem.detail}")
-        return response
+        return self._server.ask(self._http, method, path, **more)
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Everything one server needs before it runs: settings, tokens, and for development a CA with certificates."""
 
 import ipaddress
-import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,13 +10,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from servers.settings import TOKEN_PREFIX, BadSettings, hash_token
+from client.program import BadSettings
+from client.tokens import hash_token, new_token
 
 DEVELOPMENT_DAYS = 365
-
-
-def new_token(kind: str) -> str:
-    return TOKEN_PREFIX[kind] + secrets.token_urlsafe(32)
 
 
 def write_secret(path: Path, text: str) -> None:

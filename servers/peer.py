@@ -1,7 +1,6 @@
 """Talking to the other server: one HTTPS client, a deadline for everything, and errors that say whose fault it was."""
 
 import asyncio
-import ssl
 from collections.abc import Sequence
 
 import httpx
@@ -9,6 +8,7 @@ import httpx
 from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, parse_problem
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import ShareQuery, Shares, decode_shares
+from client import https
 from servers.settings import Peer
 
 RETRY_AFTER_S = 5
@@ -18,15 +18,11 @@ class PeerClient:
     """The other server, as this one sees it."""
 
     def __init__(self, settings: Peer, token: str, *, role: int) -> None:
-        context = ssl.create_default_context(cafile=str(settings.ca))
         self._role, self._timeout = role, settings.timeout_s
         self._http = httpx.AsyncClient(
             base_url=str(settings.url),
-            verify=context,
-            timeout=settings.timeout_s,
-            headers={"Authorization": f"Bearer {token}"},
             limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
-            trust_env=False,
+            **https.options(token, settings.ca, settings.timeout_s),
         )
 
     async def close(self) -> None:

@@ -4,7 +4,6 @@ Tokens stand here only as SHA-256 hashes. What a server must keep secret itself,
 TLS key, are files that only the owner may read.
 """
 
-import hashlib
 import stat
 import tomllib
 from pathlib import Path
@@ -12,22 +11,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-TOKEN_PREFIX = {
-    "operator": "fss-op-",
-    "analyst": "fss-an-",
-    "peer": "fss-peer-",
-    "upload": "fss-up-",
-    "invite": "fss-in-",
-}
-
-
-class BadSettings(Exception):
-    """The settings file is wrong; the message is one line for the operator."""
-
-
-def hash_token(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
+from client.program import BadSettings as BadSettings
+from client.tokens import hash_token as hash_token
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 PathField = Annotated[Path, BeforeValidator(lambda v: Path(v) if isinstance(v, str) else v)]

@@ -1,10 +1,13 @@
-"""No test leaves receipts in the data folder of whoever runs it."""
+"""Live servers for all tests, quickly; and no test leaves receipts in the data folder of whoever runs it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from dealer.receipt import FOLDER_VARIABLE
+from harness.live import Pair
+from harness.nursery import Forked, Nursery
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -12,3 +15,34 @@ def receipts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("receipts")))
         yield
+
+
+class _Late:
+    """A nursery that exists from the first server on."""
+
+    def __init__(self) -> None:
+        self._nursery: Nursery | None = None
+
+    def start(self, config: Path, log: Path) -> Forked:
+        self._nursery = self._nursery or Nursery()
+        return self._nursery.start(config, log)
+
+    def close(self) -> None:
+        if self._nursery is not None:
+            self._nursery.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nursery() -> Iterator[None]:
+    late = _Late()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Pair, "nursery", late)
+        yield
+    late.close()
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two servers for all tests of a module."""
+    with Pair(tmp_path_factory.mktemp("live")) as started:
+        yield started

@@ -1,4 +1,4 @@
-"""Imports point one way: fss <- campaign <- client <- the roles <- harness <- bench, tests."""
+"""Imports point one way: fss <- campaign <- client <- the roles <- programs <- harness <- bench, tests."""
 
 import ast
 from pathlib import Path
@@ -8,14 +8,15 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 SHARED = {"fss", "campaign", "client"}
-ROLES = {"dealer", "servers", "analyst", "operators"}
+ROLES = ("dealer", "servers", "analyst", "operators")
 MAY_IMPORT = {
     "fss": {"fss"},
     "campaign": {"fss", "campaign"},
     "client": SHARED,
     **{role: {*SHARED, role} for role in ROLES},
-    "harness": {*SHARED, *ROLES, "harness"},
-    "bench": {*SHARED, *ROLES, "harness", "bench"},
+    "programs": {*SHARED, *ROLES, "programs"},
+    "harness": {*SHARED, *ROLES, "programs", "harness"},
+    "bench": {*SHARED, *ROLES, "programs", "harness", "bench"},
 }
 OURS = {*MAY_IMPORT, "tests"}
 

@@ -72,6 +72,7 @@ def walk_through() -> str:
     return "\n".join([*lines, f"python - <<'END'\n{analyst}END\n"])
 
 
+@pytest.mark.slow
 def test_the_session_works_as_written(tmp_path: Path) -> None:
     """Every command, against two live servers; only the ports, which may be taken, are others."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from analyst.curve import Curve, Floats, Smoothing, smoothed
+from analyst.curve import Curve, Floats, smoothed
+from analyst.options import Smoothing
 from analyst.release import Release
 from analyst.roc import Roc
 from bench.paper.data import STRATA, Scored, campaign

@@ -6,12 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import httpx
 import numpy as np
 import pytest
 from PIL import Image
@@ -34,16 +32,11 @@ from campaign.spec import Campaign, to_base64url
 from campaign.wire import EcdfAnswer, read
 from harness.live import ROOT, Pair, name
 from tests.analyst.helpers import Array, scored
+from tests.commands import Done, call
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
 
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with Pair(tmp_path_factory.mktemp("live")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -184,23 +177,22 @@ def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaig
         np.save(other, np.arange(101))
         with pytest.raises(PeerMismatch, match="its own last count"):
             ask._read_counts(other.getvalue(), last, campaign)
-        busy = [
-            httpx.Response(503, json={"type": "urn:fss-ecdf:problem:unavailable"}, headers={"retry-after": after})
-            for after in ("0", "-1", "soon", "Wed, 21 Oct 2026 07:28:00 GMT", "5")
-        ]
-        assert [ask._wait(answer, 1, float("inf")) for answer in busy] == [0.5, 1.0, 1.0, 1.0, 5.0]
         for wrong in (b"", b"[]", b"{}", b'{"campaign": 3}', b'{"campaign": {}}'):
             with pytest.raises(PeerMismatch, match="did not send a campaign"):
                 ask._read_campaign(wrong)
-        with pytest.raises(PeerMismatch, match="answered 502"):
-            ask._wait(httpx.Response(502, text="<html>bad gateway</html>"), 1, 0)
 
 
-def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT) -> Any:
-    words = [sys.executable, "-m", "analyst.cli", command, url(pair, campaign)]
-    words += ["--ca", str(pair.folder / "ca.pem"), *args]
-    env = {**os.environ, "FSS_TOKEN": pair.servers[0].analyst, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=90, check=False)
+def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT) -> Done:
+    words = [command, url(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
+    return call(main, *words, cwd=cwd, env={"FSS_TOKEN": pair.servers[0].analyst})
+
+
+def test_as_a_process_of_its_own(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    words = [sys.executable, "-m", "analyst.cli", "quantile", url(pair, truth[0]), "--ca", str(pair.folder / "ca.pem")]
+    env = {**os.environ, "FSS_TOKEN": pair.servers[0].analyst}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == run(pair, truth[0], "quantile").stdout
 
 
 COMMANDS = {

@@ -1,6 +1,10 @@
 """An audit that could not look is not an audit that found nothing."""
 
+import pytest
+
 from bench.audit import report
+
+pytestmark = pytest.mark.slow
 
 CLEAN = {"name": "a", "version": "1", "vulns": []}
 UNKNOWN = {"name": "b", "skip_reason": "not found"}

@@ -22,6 +22,8 @@ from campaign.errors import InvalidUpload
 from harness.proxy import Proxy, Records
 from servers.release.noise import NoiseTree
 
+pytestmark = pytest.mark.slow
+
 SMALL = Plan(
     n=3,
     bits=6,

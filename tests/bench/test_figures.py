@@ -13,6 +13,8 @@ from bench.paper.figure import Claim, Options, read_csv, write_csv
 from bench.paper.roc import area_between
 from tests.analyst.helpers import two_strata
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SMALL = ["--runs", "2", "--levels", "8"]
 

@@ -72,7 +72,7 @@ def try_copies(folder: Path, count: int, seed: int) -> Counter[str]:
     rng, outcomes = random.Random(seed), Counter[str]()
     nursery = Nursery()
     pair = Pair(folder, workers="1")
-    pair.launch = nursery.start  # type: ignore[method-assign]
+    pair.nursery = nursery
     try:
         with pair, Busy(pair, seed) as busy:
             for number in range(count):

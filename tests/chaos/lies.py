@@ -26,8 +26,8 @@ import numpy as np
 from campaign.errors import InvalidValue, Problem
 from campaign.spec import Campaign, Placed
 from dealer.receipt import NEW, Part, opened
+from dealer.sending import upload, withdraw
 from dealer.sites import Sites
-from dealer.upload import upload, withdraw
 from harness.live import Pair, name
 from tests.chaos.liar import LIES, NETWORK, Liar
 from tests.chaos.model import Broken

@@ -17,12 +17,12 @@ import numpy as np
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, Placed, from_base64url
 from campaign.wire import UPLOAD_TYPE
+from client.tokens import hash_token
 from dealer.receipt import Part, opened
-from dealer.share import key_rand_bytes, share_positions
+from dealer.sending import upload
+from dealer.sharing import key_rand_bytes, share_positions
 from dealer.sites import Sites
-from dealer.upload import upload
 from harness.live import name
-from servers.settings import hash_token
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.world import World
 

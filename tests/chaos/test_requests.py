@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from campaign.errors import parse_problem
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
+from client.tokens import new_token
 from harness.live import Pair, envelopes, name
-from operators.setup import new_token
 from tests.servers.conftest import new_campaign
 
 pytestmark = pytest.mark.faults

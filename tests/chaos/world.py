@@ -25,7 +25,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self._nursery = Nursery()
         self.pair = Pair(folder, workers="1", curve_bits=str(CURVE_BITS), clock_file='"clock"', peer__timeout_s="1.0")
-        self.pair.launch = self._nursery.start  # type: ignore[method-assign]
+        self.pair.nursery = self._nursery
         self._loop = Loop()
         self.to_server = [Link(self._loop, port) for port in self.pair.ports]
         self.to_peer = [Link(self._loop, port) for port in reversed(self.pair.ports)]

@@ -1,15 +1,14 @@
 """Campaigns and parties against a pair of live servers."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import dealer
 from campaign.spec import Campaign
+from dealer.cli import main
 from harness.live import ROOT, Pair, name
 from tests.chaos.liar import Liar
+from tests.commands import Done, call
 from tests.servers.conftest import new_campaign
 
 DAYS = {"kind": "linear", "values": "integer", "from": 0, "to": 200, "step": 1}
@@ -34,14 +33,10 @@ def sites(pair: Pair, campaign: Campaign, token: str | None = None, liar: Liar |
     return dealer.Sites(urls(pair, campaign, liar), token, pair.folder / "ca.pem", attempts=attempts)
 
 
-def run(
-    pair: Pair, campaign: Campaign, *args: str, stdin: str = "", cwd: Path = ROOT, command: str = "upload"
-) -> subprocess.CompletedProcess[str]:
-    """fss-dealer, as its own process."""
-    line = [sys.executable, "-m", "dealer.cli", command, "--campaign", *urls(pair, campaign)]
-    line += ["--ca", str(pair.folder / "ca.pem"), *args]
-    env = {**os.environ, "FSS_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
-    return subprocess.run(line, cwd=cwd, env=env, capture_output=True, text=True, input=stdin, timeout=90, check=False)
+def run(pair: Pair, campaign: Campaign, *args: str, stdin: str = "", cwd: Path = ROOT, command: str = "upload") -> Done:
+    """fss-dealer."""
+    line = [command, "--campaign", *urls(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
+    return call(main, *line, stdin=stdin, cwd=cwd, env={"FSS_TOKEN": pair.upload_tokens[campaign.id]})
 
 
 def stored(pair: Pair, campaign: Campaign) -> list[int]:

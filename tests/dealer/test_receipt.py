@@ -20,12 +20,6 @@ from tests.dealer.helpers import make, run, sites, stored
 from tests.servers.test_answers import both_noises, true_curve
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with Pair(tmp_path_factory.mktemp("live")) as started:
-        yield started
-
-
 @pytest.fixture
 def liar(pair: Pair) -> Iterator[Liar]:
     with Liar(pair, 1) as started:

@@ -1,32 +1,22 @@
 """fss-dealer against two live servers: consent, receipts, interruptions, refusals, and what a file must not contain."""
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
 import dealer
-import dealer.sites
 from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
 from harness.live import ROOT, Pair, name
 from tests.dealer.helpers import DAYS, make, run, sites, stored, urls
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with Pair(tmp_path_factory.mktemp("live")) as started:
-        yield started
 
 
 def test_a_csv_file_arrives_exactly_once(pair: Pair, tmp_path: Path) -> None:
@@ -182,24 +172,6 @@ def test_withdrawing_needs_an_open_campaign(pair: Pair) -> None:
         assert client.post(path, content=b"short").status_code == 400
         pair.seal(campaign)
         assert client.post(path, content=shared.ids[3:].tobytes()).status_code == CampaignSealed.status
-
-
-def test_busy_servers_are_waited_for() -> None:
-    """429 and 503 with Retry-After, then success: the caller notices nothing."""
-    answers = iter([429, 503, 200])
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        status = next(answers)
-        if status == 200:
-            return httpx.Response(200, content=b"ok")
-        document = {"type": "urn:fss-ecdf:problem:too-many-requests", "detail": "busy"}
-        return httpx.Response(status, json=document, headers={"Retry-After": "0"})
-
-    async def go() -> bytes:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-            return await dealer.sites._call(client, 0, "GET", "https://server", 3)
-
-    assert asyncio.run(go()) == b"ok"
 
 
 def test_share_is_reproducible_and_prints_nothing() -> None:

@@ -1,7 +1,6 @@
 """Live servers for the tests of this folder."""
 
 import secrets
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,6 @@ def new_campaign(**changes: Any) -> Campaign:
 
 def values(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.round(np.random.default_rng(seed).beta(2, 5, count), 3)
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Two servers for all tests of a module."""
-    with Pair(tmp_path_factory.mktemp("live")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,10 @@ import pytest
 
 from campaign.spec import Campaign
 from campaign.wire import ShareQuery, Shares, Uploads, decode_shares, encode_shares, encode_uploads
+from client.tokens import new_token
 from fss import KeyBatch, dcf, field
 from harness.live import Pair, envelopes, name
-from operators.setup import _Authority, new_token
+from operators.setup import _Authority
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 from tests.servers.test_bad_peers import _reply, impostor

@@ -12,9 +12,9 @@ import pytest
 
 from campaign.errors import InvalidCampaign
 from campaign.spec import Campaign
+from client.tokens import hash_token
 from harness.live import Pair, name
 from servers.api.requests import SMALL_BODY, parsed
-from servers.settings import hash_token
 from tests.servers.conftest import new_campaign
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from campaign.spec import Campaign
+from client.tokens import new_token
 from harness.live import Pair, envelopes, name
-from operators.setup import new_token
 from servers.lifecycle.seal import Listed, encode_set
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_bad_peers import peer_call

@@ -37,6 +37,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         (folder / "httptools.py").write_text(missing)
         environment.setenv("PYTHONPATH", str(folder))
     pair = Pair(folder)
+    pair.nursery = None  # a program of its own, which reads modules in this environment
     pair.start(0)
     environment.undo()
     assert (folder / "missed").exists() == (request.param == "h11")

@@ -4,10 +4,11 @@ import ast
 import sqlite3
 from pathlib import Path
 
+from client.tokens import hash_token, new_token
 from harness.live import Pair
-from operators.setup import init_pair, new_token
+from operators.setup import init_pair
 from servers.api import access
-from servers.settings import Tokens, hash_token
+from servers.settings import Tokens
 from tests.servers.conftest import new_campaign
 
 SERVERS = Path(access.__file__).parent

@@ -33,11 +33,12 @@ from campaign.errors import (
 from campaign.spec import Campaign, Placed, parse_json, to_base64url
 from campaign.wire import UPLOAD_TYPE, UploadResult, read
 from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
-from dealer.share import Rand, Shared
+from dealer.sharing import Rand, Shared
 from dealer.sites import Sites
 
 BATCH = 1000  # values a request; servers take as many ids in a withdrawal
 IN_FLIGHT = 3
+IDS_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True)
@@ -177,8 +178,7 @@ class _Exchange:
 
     async def _to(self, server: int, shared: Shared) -> None:
         data = await asyncio.to_thread(shared.envelope, server)
-        body = {"content": data, "media_type": UPLOAD_TYPE}
-        answer = await self._sites.call(self._client, server, "POST", "/uploads", **body)
+        answer = await self._sites.call(self._client, server, "POST", "/uploads", content=data, media_type=UPLOAD_TYPE)
         try:
             failures = read(UploadResult, answer).failures
         except InvalidQuery:
@@ -212,9 +212,11 @@ class _Exchange:
     async def _withdraw_at(self, server: int, numbers: list[int]) -> "_Withdrawal":
         confirmed: set[int] = set()
         for number in numbers:
-            body = {"content": self._kept.ids(number).tobytes(), "media_type": "application/octet-stream"}
+            ids = self._kept.ids(number).tobytes()
             try:
-                answer = await self._sites.call(self._client, server, "POST", "/uploads/withdraw", **body)
+                answer = await self._sites.call(
+                    self._client, server, "POST", "/uploads/withdraw", content=ids, media_type=IDS_TYPE
+                )
                 if not _is_confirmation(answer):
                     raise PeerUnavailable(_NO_ANSWER.format(server))
             except Problem as problem:

@@ -1,0 +1,144 @@
+"""HTTPS to a server, as every program speaks it: whom to trust, who one is, one retry loop, one reading of problems."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from campaign.errors import InvalidInput, PeerMismatch, PeerUnavailable, Problem, TryAgain, parse_problem
+
+FIRST_WAIT_S = 0.5
+BUSY_WAIT_S = 1.0  # for a server that is busy and does not say for how long
+LONGEST_WAIT_S = 20.0
+
+NOT_AN_ADDRESS = "{!r} is not an address like https://server.example/v1/campaigns/ID"
+
+Came = httpx.Response | httpx.HTTPError  # of one request
+
+
+def is_address(url: str) -> bool:
+    """Of a campaign at one server."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" and bool(parts.netloc) and "/v1/campaigns/" in parts.path
+
+
+def trust(ca: str | Path | None) -> ssl.SSLContext:
+    """Certificates of one authority only, or of those that the system knows."""
+    if ca is not None and not Path(ca).is_file():
+        raise InvalidInput(f"{ca}: there is no such file with a certificate authority")
+    try:
+        return ssl.create_default_context(cafile=None if ca is None else str(ca))
+    except ssl.SSLError:
+        raise InvalidInput(f"{ca}: this is not a certificate authority in PEM") from None
+
+
+def options(token: str, ca: str | Path | None, timeout_s: float) -> dict[str, Any]:
+    """What every client of httpx gets here, synchronous or not. Proxies in the environment are not used."""
+    if not token.isascii() or not token.isprintable():
+        raise InvalidInput("a token is one line of ASCII characters")
+    headers = {"Authorization": f"Bearer {token}"}
+    return {"verify": trust(ca), "headers": headers, "timeout": timeout_s, "trust_env": False}
+
+
+def retry_after_s(headers: Mapping[str, str], otherwise: float) -> float:
+    """The seconds that a server asks to wait, within reason; what is not a whole number is not believed."""
+    asked = headers.get("retry-after", "")
+    return min(LONGEST_WAIT_S, float(asked) if asked.isdecimal() else otherwise)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a server is asked again that is away, busy, or answers what is no answer."""
+
+    attempts: int
+    busy_s: float | None = None  # seconds for one that says it is busy; None: as often as one that is away
+
+
+ONCE = Patience(1)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as a program knows it: what messages call it, and how patient one is with it."""
+
+    name: str
+    patience: Patience
+    prefix: str = ""  # of what the server itself says
+
+    def ask(self, client: httpx.Client, method: str, url: str, **more: Any) -> httpx.Response:
+        """The answer of a request that succeeded, perhaps not at once; otherwise one clear problem."""
+        loop = self.retries()
+        wait = next(loop)
+        try:
+            while True:
+                time.sleep(wait)
+                came: Came
+                try:
+                    came = client.request(method, url, **more)
+                except httpx.HTTPError as error:
+                    came = error
+                wait = loop.send(came)
+        except StopIteration as done:
+            answer: httpx.Response = done.value
+            return answer
+
+    async def ask_async(self, client: httpx.AsyncClient, method: str, url: str, **more: Any) -> httpx.Response:
+        """The same in an event loop."""
+        loop = self.retries()
+        wait = next(loop)
+        try:
+            while True:
+                await asyncio.sleep(wait)
+                came: Came
+                try:
+                    came = await client.request(method, url, **more)
+                except httpx.HTTPError as error:
+                    came = error
+                wait = loop.send(came)
+        except StopIteration as done:
+            answer: httpx.Response = done.value
+            return answer
+
+    def retries(self) -> Generator[float, Came, httpx.Response]:
+        """The loop, without input and output: yields the seconds to wait before a request, gets what came of it."""
+        until = time.monotonic() + (self.patience.busy_s or 0)
+        failures, step, wait = 0, FIRST_WAIT_S, 0.0
+        while True:
+            came = yield wait
+            if isinstance(came, httpx.Response) and came.is_success:
+                return came
+            problem = self.problem(came)
+            asked = retry_after_s(came.headers, BUSY_WAIT_S) if isinstance(came, httpx.Response) else 0.0
+            if not isinstance(problem, TryAgain):
+                raise problem
+            if self.patience.busy_s is not None and _is_busy(came):
+                wait = max(FIRST_WAIT_S, asked)
+                if time.monotonic() + wait > until:
+                    raise problem
+                continue
+            failures += 1
+            if failures >= self.patience.attempts:
+                raise problem
+            wait, step = max(step, asked), min(2 * step, LONGEST_WAIT_S)
+
+    def problem(self, came: Came) -> Problem:
+        """What went wrong with a request."""
+        if isinstance(came, httpx.HTTPError):
+            if "CERTIFICATE_VERIFY_FAILED" in str(came):
+                return InvalidInput(f"{self.name} shows a certificate that is not trusted here (see ca)")
+            return PeerUnavailable(f"{self.name} cannot be reached ({type(came).__name__})")
+        problem = parse_problem(came.content)
+        if problem is None:
+            return PeerMismatch(f"{self.name} answered {came.status_code}, which is no answer of this protocol")
+        return type(problem)(self.prefix + problem.detail)
+
+
+def _is_busy(came: Came) -> bool:
+    """It answered, and in its own words."""
+    return isinstance(came, httpx.Response) and parse_problem(came.content) is not None

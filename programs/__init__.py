@@ -1,0 +1,1 @@
+"""Programs that have commands of more than one role."""

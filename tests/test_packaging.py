@@ -1,0 +1,139 @@
+"""What is built can be installed, and each role needs no more than its own extra: programs in empty environments."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.live import ROOT, free_ports
+
+pytestmark = pytest.mark.slow
+
+# What a role must not have to install.
+FOREIGN = {
+    "dealer": {"fastapi", "sqlalchemy", "uvicorn", "cryptography", "matplotlib", "scipy", "jinja2", "cvxopt"},
+    "server": {"matplotlib", "scipy", "jinja2", "cvxopt", "clarabel"},
+    "analyst": {"fastapi", "sqlalchemy", "uvicorn", "cryptography"},
+    "all": {"pytest", "mypy"},
+}
+
+
+def run(*words: str | Path, code: int = 0, timeout: float = 900, **env: str) -> str:
+    """Away from the checkout's modules; returns what was printed, standard error included."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        list(map(str, words)), env={**clean, **env}, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sdist of a clean copy, and the wheel that is made of it."""
+    folder = tmp_path_factory.mktemp("built")
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "__pycache__", "*.so", "build", "*.egg-info"))
+    run(sys.executable, "-m", "build", "--outdir", folder / "dist", source)
+    return folder / "dist"
+
+
+def test_the_sdist_has_the_kernel_and_the_templates(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = {str(p.relative_to(ROOT)) for p in [*ROOT.glob("fss/native/*"), *ROOT.glob("*/*.html")]}
+    assert tracked
+    assert tracked <= names
+    assert {"LICENSE", "README.md"} <= names
+
+
+@pytest.fixture(scope="module")
+def environments(built: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """An environment for each extra; returns the folders of their programs."""
+    (wheel,) = built.glob("*.whl")
+    folders = {}
+    for extra in FOREIGN:
+        folder = tmp_path_factory.mktemp(extra)
+        run(sys.executable, "-m", "venv", folder)
+        what = str(wheel) if extra == "dealer" else f"{wheel}[{extra}]"  # a party's program is in the bare package
+        run(folder / "bin" / "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", what)
+        folders[extra] = folder / "bin"
+    return folders
+
+
+def test_a_role_installs_what_it_needs_and_no_more(environments: dict[str, Path]) -> None:
+    for extra, foreign in FOREIGN.items():
+        listed = run(environments[extra] / "pip", "list", "--format", "freeze").lower()
+        assert not foreign & {line.partition("==")[0] for line in listed.splitlines()}, extra
+
+
+def test_programs_of_other_roles_say_what_is_missing(environments: dict[str, Path], tmp_path: Path) -> None:
+    said = run(environments["dealer"] / "fss-analyst", "report", "https://a/v1/campaigns/x", "--out", "x", code=64)
+    assert "pip install 'fss-ecdf[analyst]'" in said
+    said = run(environments["dealer"] / "fss-server", "init-pair", tmp_path / "pair", code=64)
+    assert "pip install 'fss-ecdf[server]'" in said
+    for program in ("fss-analyst", "fss-dealer", "fss-server"):
+        assert "usage" in run(environments["dealer"] / program, "--help")
+
+
+@contextmanager
+def servers(programs: Path, pair: Path) -> Iterator[None]:
+    processes = []
+    try:
+        for role in (0, 1):
+            config = pair / f"server{role}" / "server.toml"
+            with (pair / f"server{role}.log").open("wb") as log:
+                words = [programs / "fss-server", "run", "--config", config]
+                processes.append(subprocess.Popen(words, cwd=pair, stderr=log))
+            health = [programs / "fss-server", "health", "--config", config]
+            until = time.monotonic() + 60
+            while subprocess.run(health, cwd=pair, capture_output=True, check=False).returncode:
+                assert time.monotonic() < until, (pair / f"server{role}.log").read_text()
+                time.sleep(0.2)
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait(40)
+
+
+@pytest.mark.parametrize("all_in_one", [False, True], ids=["each role's own", "all in one"])
+def test_a_campaign_with_nothing_else_installed(
+    environments: dict[str, Path], tmp_path: Path, all_in_one: bool
+) -> None:
+    server, dealer, analyst = (environments["all" if all_in_one else x] for x in ("server", "dealer", "analyst"))
+    pair, ports = tmp_path / "pair", map(str, free_ports())
+    run(server / "fss-server", "init-pair", pair, "--ports", *ports)
+    campaign = tmp_path / "campaign.toml"
+    shutil.copy(ROOT / "examples" / "risk-score.toml", campaign)
+    with servers(server, pair):
+        operator = [server / "fss-server", "campaign", "--operator", pair / "operator.toml"]
+        run(*operator, "create", campaign)
+        lines = campaign.with_suffix(".env").read_text().replace("export ", "").replace("'", "").splitlines()
+        env = dict(line.split("=", 1) for line in lines)
+        values = ROOT / "examples" / "risk-scores.csv"
+        sent = run(
+            *(dealer / "fss-dealer", "upload", "--csv", values, "--column", "score"),
+            *("--stratum-column", "outcome", "--yes", "--receipt", tmp_path / "receipt.json"),
+            **env,
+        )
+        assert "both servers have stored 2000 values" in sent
+        run(*operator, "seal", env["FSS_ID"])
+        env["FSS_TOKEN"] = (pair / "server0" / "analyst.token").read_text().strip()
+        assert "auc" in run(analyst / "fss-analyst", "roc", "--plot", tmp_path / "roc.png", **env)
+        run(analyst / "fss-analyst", "report", "--out", tmp_path / "report.html", **env)
+    assert "Calibration" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_kernel_is_in_the_wheel(environments: dict[str, Path]) -> None:
+    said = run(environments["dealer"] / "python", "-c", "import fss; print(fss.backend())")
+    assert said.strip() == "native"
