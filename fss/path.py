@@ -60,7 +60,7 @@ class Path:
 
     def leaf_values(self, b: int) -> list[Words]:
         """Party b's values for the leaves of the terminal node, at most p each."""
-        blocks = [self._hash(b, side) for side in self._prg.sides[: max(1, self.type.leaves // 2)]]
+        blocks = [self._hash(b, aes) for aes in self._prg.leaves[: self.type.leaves // 2]]
         return [half & field.MASK for block in blocks for half in block]
 
     def descend(self, level: int) -> None:

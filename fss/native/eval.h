@@ -96,11 +96,11 @@ LOOP void expand(const struct group *g, int level, const struct node *at, const 
 
 /* A terminal node's leaf values before what was collected (at most 5p + 7) is added, at most 2p, for one stripe and two
  * leaves. */
-INLINE void leaf_pair(const struct group *g, const struct seeds *s, int side, size_t k, V x[2][STRIPE])
+INLINE void leaf_pair(const struct group *g, const struct seeds *s, int pair, size_t k, V x[2][STRIPE])
 {
-    int word = level_word(&g->job->shape, depth(&g->job->shape)) + 2 * side;
+    int word = level_word(&g->job->shape, depth(&g->job->shape)) + 2 * pair;
     const char *cw[2] = {row(g, word), row(g, word + 1)};
-    hash(s, g->job->schedule->round[side], x[0], x[1]);
+    hash(s, g->job->schedule->round[pair], x[0], x[1]);
     UNROLL for (int i = 0; i < STRIPE; i++) {
         size_t j = k + i * WORDS;
         V live = load(g->live + j);
@@ -113,7 +113,7 @@ INLINE void leaf_pair(const struct group *g, const struct seeds *s, int side, si
 INLINE V stripe_sum(const V x[STRIPE]) { return fold(x[0] + x[1] + x[2] + x[3]); }
 
 /* What the leaves of a terminal node are in sum over the group, at most p + 7 each. */
-LOOP void leaf_sums(const struct group *g, const struct node *at, const int wanted[2], uint64_t sums[MAX_LEAVES])
+LOOP void leaf_sums(const struct group *g, const struct node *at, const int wanted[PAIRS], uint64_t sums[MAX_LEAVES])
 {
     V leaf[MAX_LEAVES] = {{0}}, collected = {0};
     for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
@@ -124,32 +124,32 @@ LOOP void leaf_sums(const struct group *g, const struct node *at, const int want
             v[i] = fold(load(at->collected + k + i * WORDS));
         }
         collected = fold(collected + stripe_sum(v));
-        UNROLL for (int side = 0; side < 2; side++)
-            if (wanted[side]) {
-                leaf_pair(g, &s, side, k, x);
-                leaf[2 * side] = fold(leaf[2 * side] + stripe_sum(x[0]));
-                leaf[2 * side + 1] = fold(leaf[2 * side + 1] + stripe_sum(x[1]));
+        UNROLL for (int pair = 0; pair < PAIRS; pair++)
+            if (wanted[pair]) {
+                leaf_pair(g, &s, pair, k, x);
+                leaf[2 * pair] = fold(leaf[2 * pair] + stripe_sum(x[0]));
+                leaf[2 * pair + 1] = fold(leaf[2 * pair + 1] + stripe_sum(x[1]));
             }
     }
     for (int i = 0; i < MAX_LEAVES; i++) sums[i] = total(fold(leaf[i] + collected));
 }
 
 /* What they are for each key, canonical. */
-LOOP void leaf_each(const struct group *g, const struct node *at, const int wanted[2])
+LOOP void leaf_each(const struct group *g, const struct node *at, const int wanted[PAIRS])
 {
     size_t size = group_size(g->job);
     for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
         struct seeds s;
         V x[2][STRIPE];
         UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-        UNROLL for (int side = 0; side < 2; side++)
-            if (wanted[side]) {
-                leaf_pair(g, &s, side, k, x);
+        UNROLL for (int pair = 0; pair < PAIRS; pair++)
+            if (wanted[pair]) {
+                leaf_pair(g, &s, pair, k, x);
                 UNROLL for (int i = 0; i < STRIPE; i++) {
                     size_t j = k + i * WORDS;
                     V v = load(at->collected + j);
-                    store(g->each + 2 * side * size + j, canonical(x[0][i] + v));
-                    store(g->each + (2 * side + 1) * size + j, canonical(x[1][i] + v));
+                    store(g->each + 2 * pair * size + j, canonical(x[0][i] + v));
+                    store(g->each + (2 * pair + 1) * size + j, canonical(x[1][i] + v));
                 }
             }
     }
@@ -165,7 +165,7 @@ static void finish(const struct group *g, const struct node *at, uint64_t from, 
 {
     const struct eval_job *job = g->job;
     uint64_t sums[MAX_LEAVES];
-    int wanted[2] = {0, 0};
+    int wanted[PAIRS] = {0};
     for (uint64_t a = from; a < to; a++) wanted[leaf_of(job, a) / 2] = 1;
     if (job->sums) {
         leaf_sums(g, at, wanted, sums);
@@ -176,7 +176,7 @@ static void finish(const struct group *g, const struct node *at, uint64_t from, 
     for (uint64_t a = from; a < to; a++) {
         char *row = job->each.start + (ptrdiff_t)a * job->each.stride;
         int leaf = leaf_of(job, a);
-        if (!wanted[leaf / 2]) leaf ^= 2; /* the point was changed meanwhile: show only what was computed */
+        while (!wanted[leaf / 2]) leaf = (leaf + 2) % MAX_LEAVES; /* a point changed meanwhile: show what was computed */
         memcpy(row + 8 * g->first, g->each + leaf * group_size(job), 8 * g->count);
     }
 }

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LEFT, RIGHT, VALUE, HASHES };
+enum { LEFT, RIGHT, VALUE, LEAF, CHECK_0, CHECK_1, HASHES }; /* the first four hash pairs of leaves too */
 enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
-enum { MAX_BITS = 32, MAX_LEAVES = 4, ROUND_KEYS = 11 };
+enum { MAX_BITS = 32, MAX_LEAVES = 8, PAIRS = MAX_LEAVES / 2, ROUND_KEYS = 11 };
 
 /* Keys that are walked together: their words and the nodes of a path stay in the cache. */
 enum { GROUP = 64 };
@@ -23,7 +23,7 @@ enum { GROUP = 64 };
 #define P ((UINT64_C(1) << 61) - 1)
 #define TOP_BIT (UINT64_C(1) << 63)
 
-/* AES round keys of the three hashes. They follow from a campaign's public nonce and are no secret. */
+/* AES round keys of the hashes. They follow from a campaign's public nonce and are no secret. */
 struct schedule {
     _Alignas(64) uint8_t round[HASHES][ROUND_KEYS][16];
 };
@@ -75,7 +75,7 @@ int fss_sets(const struct set *sets[MAX_SETS]);
 
 void fss_schedule(struct schedule *schedule, const uint8_t keys[HASHES][16]);
 
-static inline int leaf_bits(const struct shape *s) { return s->bits < 2 ? s->bits : 2; }
+static inline int leaf_bits(const struct shape *s) { return s->bits < 3 ? s->bits : 3; }
 static inline int depth(const struct shape *s) { return s->bits - leaf_bits(s); }
 static inline int leaves(const struct shape *s) { return 1 << leaf_bits(s); }
 static inline int level_word(const struct shape *s, int level) { return FIRST_LEVEL + level * (2 + s->has_values); }

@@ -256,4 +256,4 @@ def test_share_is_reproducible_and_prints_nothing() -> None:
 
     first, second = (dealer.share([5, 6], campaign, rand=rand) for _ in range(2))
     assert first.envelope(0) == second.envelope(0)
-    assert repr(first) == "<Shared 2 values, 208 bytes to each server>"
+    assert repr(first) == "<Shared 2 values, 216 bytes to each server>"

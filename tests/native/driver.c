@@ -84,7 +84,7 @@ static void try(const struct set *set, struct shape shape, size_t keys, int defi
 {
     uint8_t aes[HASHES][16];
     struct trial t = {.set = set, .shape = shape, .keys = keys};
-    for (int i = 0; i < 48; i++) aes[i / 16][i % 16] = random_word();
+    for (int i = 0; i < 16 * HASHES; i++) aes[i / 16][i % 16] = random_word();
     fss_schedule(&t.schedule, aes);
     make(&t, defined);
     uint64_t last = (UINT64_C(1) << shape.bits) - 1, *points = words_of(2, 0, 1);

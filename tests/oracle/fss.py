@@ -1,7 +1,7 @@
 """DCF and DPF, one key and one bit at a time, on Python integers and bytes.
 
 Follows Boyle et al. (Eurocrypt 2021) Figure 3 and Boyle, Gilboa, Ishai (CCS 2016) Figure 1 line by line, with the two
-changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a terminal node of up to four leaves.
+changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a terminal node of up to eight leaves.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from Crypto.Cipher import AES
 from Crypto.Hash import TurboSHAKE128
 
 P = 2**61 - 1
+USES = "left", "right", "value", "leaf", "check 0", "check 1"
 
 
 def aes_key(dst: bytes, binder: bytes) -> bytes:
@@ -61,7 +62,7 @@ class Key:
     leaf_cw: list[int] = field(default_factory=list)
 
     def serialise(self, binder: bytes) -> bytes:
-        out = bytes([1, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, self.party]) + aes_key(b"tag", binder)[:4]
+        out = bytes([2, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, self.party]) + aes_key(b"tag", binder)[:4]
         out += self.root
         both = zip(self.t_left_cw, self.t_right_cw, strict=True)
         out += sum((left ^ right) << i for i, (left, right) in enumerate(both)).to_bytes(8, "little")
@@ -82,9 +83,9 @@ class Node(NamedTuple):
 class Oracle:
     def __init__(self, scheme: str, bits: int, binder: bytes) -> None:
         self.scheme, self.bits, self.binder = scheme, bits, binder
-        self.leaf_bits = min(2, bits)
+        self.leaf_bits = min(3, bits)
         self.depth = bits - self.leaf_bits
-        self.keys = {name: aes_key(name.encode(), binder) for name in ("left", "right", "value")}
+        self.keys = {name: aes_key(name.encode(), binder) for name in USES}
 
     def node(self, seed: bytes) -> Node:
         left, right = hash_block(self.keys["left"], seed), hash_block(self.keys["right"], seed)
@@ -92,7 +93,7 @@ class Oracle:
         return Node(left, right, convert(v[0]), convert(v[1]))
 
     def leaves(self, seed: bytes) -> list[int]:
-        blocks = [hash_block(self.keys[side], seed) for side in ("left", "right")]
+        blocks = [hash_block(self.keys[side], seed) for side in ("left", "right", "value", "leaf")]
         return [convert(w) for block in blocks for w in words(block)][: (1 << self.leaf_bits)]
 
     def gen(self, alpha: int, beta: int, rand: bytes) -> tuple[Key, Key]:
