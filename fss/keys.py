@@ -174,10 +174,19 @@ class KeyBatch:
         batch.check_canonical()
         return batch
 
+    def take(self, which: NDArray[np.int64]) -> "KeyBatch":
+        """A copy of some keys, by their places."""
+        return KeyBatch(self.type, np.ascontiguousarray(self.words[:, which]))
+
+    def check_roots(self) -> None:
+        """Raise unless every root has the party's control bit."""
+        good = self.words[ROOT_LO] >> np.uint64(63) == self.type.party
+        self._check(good, ROOT_LO, f"a top bit equal to party {self.type.party}")
+
     def check_canonical(self) -> None:
         """Raise unless every field of every key has its one legal form."""
         t = self.type
-        self._check(self.words[ROOT_LO] >> np.uint64(63) == t.party, ROOT_LO, f"a top bit equal to party {t.party}")
+        self.check_roots()
         self._check(self.words[CONTROL] >> np.uint64(t.depth) == 0, CONTROL, f"at most {t.depth} bits")
         for w in t.value_words():
             self._check(self.words[w] < field.MASK, w, "an element of Z_p, below 2^61 - 1")

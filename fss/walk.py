@@ -16,6 +16,7 @@ import numpy as np
 from fss import field
 from fss.field import Words
 from fss.keys import CONTROL, ROOT_HI, ROOT_LO, TOP_BIT, KeyBatch, Scheme
+from fss.observe import Observer
 from fss.plan import Block, Chosen, Index, Plan
 from fss.prg import as_bytes, tree_prg
 
@@ -72,14 +73,16 @@ class Walker:
         self._has_values = plan.type.scheme is Scheme.DCF
         self._planes = 3 if self._has_values else 2
         self._buffers = [np.empty(words * self._size, np.uint64) for words in (1, 4, 2, 2, 2, plan.type.leaves)]
+        self._observer: Observer | None = None
         self._frames: dict[tuple[int, int], _Frame] = {}
         self._free = [self._empty() for _ in (0, 1)]
 
     def _empty(self) -> Words:
         return np.empty((self._planes, 2 * self._size), np.uint64)
 
-    def walk(self, batch: KeyBatch, sink: Sink) -> None:
-        """Evaluate one chunk of keys on the whole plan."""
+    def walk(self, batch: KeyBatch, sink: Sink, observer: Observer | None = None) -> None:
+        """Evaluate one chunk of keys on the whole plan; an observer sees every terminal node."""
+        self._observer = observer
         buffer = self._take()
         state = buffer[:, np.newaxis, : len(batch)]
         state[LO] = batch.words[ROOT_LO]
@@ -180,6 +183,17 @@ class Walker:
         if self._has_values:
             np.add(v, state[COLLECTED], out=v)
         sink.put(terminal.out, v)
+        if self._observer is not None:
+            nodes = terminal.out[0] >> batch.type.leaf_bits
+            self._observer.see(nodes, f.mask, self._check_hashes(f, state), v)
+
+    def _check_hashes(self, f: _Frame, state: Words) -> Words:
+        """h_0..h_3 of terminal nodes whose sigma is in the state."""
+        for number, aes in enumerate(self._prg.check):
+            aes.encrypt(f.row_bytes, f.hashed_bytes)
+            for half in (0, 1):
+                np.bitwise_xor(f.hashed_halves[half], state[half], out=f.fix[2 * number + half])
+        return np.bitwise_and(f.fix, field.MASK, out=f.fix)
 
     def _sigma(self, state: Words) -> _Frame:
         """The control bits as masks, and sigma of the seeds, which also replaces `lo` in the state."""

@@ -7,6 +7,7 @@ struct batch {
     const struct gen_job *job;
     uint64_t (*words)[GROUP]; /* what both keys share */
     _Alignas(64) uint64_t alpha[GROUP], beta[GROUP], lo[2][GROUP], hi[2][GROUP];
+    _Alignas(64) uint64_t ends[4][GROUP];
 };
 
 /* Where a stripe's path has come to. */
@@ -86,7 +87,7 @@ INLINE void correct_leaves(const struct batch *batch, const struct path *path, i
         }
 }
 
-LOOP void gen_stripe(const struct batch *batch, size_t k)
+LOOP void gen_stripe(struct batch *batch, size_t k)
 {
     const struct shape *shape = &batch->job->shape;
     struct path path;
@@ -104,6 +105,11 @@ LOOP void gen_stripe(const struct batch *batch, size_t k)
     }
     prepare(&path);
     for (int pair = 0; 2 * pair < leaves(shape); pair++) correct_leaves(batch, &path, pair, k);
+    for (int b = 0; b < 2; b++)
+        for (int i = 0; i < STRIPE; i++) {
+            store(batch->ends[2 * b] + k + i * WORDS, path.lo[b][i]);
+            store(batch->ends[2 * b + 1] + k + i * WORDS, path.hi[b][i]);
+        }
 }
 
 static void read_keys(struct batch *batch, size_t first, size_t count)
@@ -130,6 +136,8 @@ static void write_keys(const struct batch *batch, size_t first, size_t count)
             const uint64_t *from = w == ROOT_LO ? batch->lo[b] : w == ROOT_HI ? batch->hi[b] : batch->words[w];
             memcpy(to->start + w * to->stride + 8 * first, from, 8 * count);
         }
+    for (int row = 0; batch->job->ends.start && row < 4; row++)
+        memcpy(batch->job->ends.start + row * batch->job->ends.stride + 8 * first, batch->ends[row], 8 * count);
 }
 
 static int gen(const struct gen_job *job)

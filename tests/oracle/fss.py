@@ -73,6 +73,24 @@ class Key:
         return out + b"".join(v.to_bytes(8, "little") for v in self.leaf_cw)
 
 
+def parse(data: bytes) -> Key:
+    """One key from its bytes, whose form is not checked."""
+    scheme, bits, party = {1: "dcf", 2: "dpf"}[data[1]], data[2], data[3]
+    level = 24 if scheme == "dcf" else 16
+    key, body = Key(scheme, bits, party, data[8:24]), data[32:]
+    apart = int.from_bytes(data[24:32], "little")
+    for i in range(bits - min(3, bits)):
+        seed, body = body[:16], body[16:]
+        key.seed_cw.append(with_control(seed, 0))
+        key.t_left_cw.append(control(seed))
+        key.t_right_cw.append(control(seed) ^ (apart >> i & 1))
+        if level == 24:
+            key.v_cw.append(int.from_bytes(body[:8], "little"))
+            body = body[8:]
+    key.leaf_cw = [int.from_bytes(body[i : i + 8], "little") for i in range(0, len(body), 8)]
+    return key
+
+
 class Node(NamedTuple):
     left: bytes
     right: bytes
