@@ -11,6 +11,8 @@ from campaign.grid import Floats
 from campaign.spec import Campaign, Placed
 from campaign.wire import UPLOAD_ID_BYTES, Uploads, encode_uploads
 from fss import KeyBatch, dcf, dpf
+from fss.generate import PROVED_RAND_BYTES, RAND_BYTES
+from fss.proof import Proofs
 
 Rand = Callable[[int], bytes]
 
@@ -23,6 +25,7 @@ class Shared:
     placed: Placed
     ids: NDArray[np.uint8]
     keys: tuple[KeyBatch, KeyBatch]
+    proofs: tuple[Proofs, Proofs] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -36,7 +39,8 @@ class Shared:
 
     def envelope(self, server: int, part: slice = slice(None)) -> bytes:
         """What one server gets of some of the values."""
-        return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part]))
+        proofs = None if self.proofs is None else self.proofs[server][part]
+        return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part], proofs))
 
 
 def share(
@@ -45,14 +49,22 @@ def share(
     strata: Sequence[str] | None = None,
     *,
     rand: Rand = os.urandom,
+    proved: bool = False,
 ) -> Shared:
-    """Keys and random ids for these values. `rand` must be uniform and secret; it is asked for 48 bytes a value."""
-    return share_positions(campaign.place(values, strata), campaign, rand)
+    """Keys and random ids for these values, with a proof beside each key if `proved`.
+
+    `rand` must be uniform and secret; it is asked for 48 bytes a value, or 136 with proofs.
+    """
+    return share_positions(campaign.place(values, strata), campaign, rand, proved=proved)
 
 
-def share_positions(placed: Placed, campaign: Campaign, rand: Rand = os.urandom) -> Shared:
-    n = placed.positions.size
+def share_positions(placed: Placed, campaign: Campaign, rand: Rand = os.urandom, *, proved: bool = False) -> Shared:
+    n, at, binder = placed.positions.size, placed.positions, campaign.id
     scheme = dcf if campaign.scheme == "dcf" else dpf
-    keys = scheme.gen(placed.positions, bits=campaign.bits, binder=campaign.id, rand=rand(n * scheme.RAND_BYTES))
+    proofs = None
+    if proved:
+        keys, proofs = scheme.gen_proved(at, bits=campaign.bits, binder=binder, rand=rand(n * PROVED_RAND_BYTES))
+    else:
+        keys = scheme.gen(at, bits=campaign.bits, binder=binder, rand=rand(n * RAND_BYTES))
     ids = np.frombuffer(rand(n * UPLOAD_ID_BYTES), np.uint8).reshape(n, UPLOAD_ID_BYTES)
-    return Shared(campaign, placed, ids, keys)
+    return Shared(campaign, placed, ids, keys, proofs)
