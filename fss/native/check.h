@@ -66,16 +66,16 @@ INLINE void check_hashes(struct stripe s, const struct seeds *seeds, const struc
     }
 }
 
-/* leaf_sums for all leaves of a node, and what its check adds up. */
+/* leaf_sums for all leaves of a node, and what its check adds up. All but `pairs` of a small domain are constants. */
 INLINE void check_node(const struct group *g, struct node at, uint64_t number, uint64_t sums[MAX_LEAVES],
-                       int has_values, int must_fold)
+                       int has_values, int must_fold, int pairs)
 {
     const struct schedule *schedule = g->job->schedule;
     const struct leaf_words words = leaf_words(g);
     const struct stripe s = {g->running, g->job->weights + number * WEIGHTS, has_values, must_fold};
     const size_t count = g->count;
-    const int pairs = leaves(&g->job->shape) / 2;
-    struct leaf_totals totals = {0};
+    struct leaf_totals totals;
+    clear(&totals);
     for (size_t k = 0; k < count; k += STRIPE_KEYS) {
         struct seeds seeds;
         V v[STRIPE], x[2][STRIPE], first[STRIPE] = {{0}}, last[STRIPE] = {{0}};
@@ -88,7 +88,7 @@ INLINE void check_node(const struct group *g, struct node at, uint64_t number, u
                 run_on(s, LEAVES + 2 * pair, k + i * WORDS, x[0][i]);
                 run_on(s, LEAVES + 2 * pair + 1, k + i * WORDS, x[1][i]);
                 if (!pair) first[i] = x[0][i] + v[i];
-                last[i] = x[1][i] + v[i];
+                if (pair == pairs - 1) last[i] = x[1][i] + v[i];
             }
         }
         check_hashes(s, &seeds, schedule, k, first, last);
@@ -99,10 +99,12 @@ INLINE void check_node(const struct group *g, struct node at, uint64_t number, u
 LOOP void check_leaves(const struct group *g, const struct node *at, uint64_t number, uint64_t sums[MAX_LEAVES])
 {
     int must_fold = number % FOLD_RUNNING_EVERY == FOLD_RUNNING_EVERY - 1, has_values = g->job->shape.has_values;
-    if (has_values && must_fold) check_node(g, *at, number, sums, 1, 1);
-    else if (has_values) check_node(g, *at, number, sums, 1, 0);
-    else if (must_fold) check_node(g, *at, number, sums, 0, 1);
-    else check_node(g, *at, number, sums, 0, 0);
+    int pairs = leaves(&g->job->shape) / 2;
+    if (pairs < PAIRS) check_node(g, *at, number, sums, has_values, 1, pairs);
+    else if (has_values && must_fold) check_node(g, *at, number, sums, 1, 1, PAIRS);
+    else if (has_values) check_node(g, *at, number, sums, 1, 0, PAIRS);
+    else if (must_fold) check_node(g, *at, number, sums, 0, 1, PAIRS);
+    else check_node(g, *at, number, sums, 0, 0, PAIRS);
 }
 
 /* The step at a leaf, summed over the nodes. What was collected on the way is in none of these steps but the one into a

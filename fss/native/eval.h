@@ -133,6 +133,12 @@ struct leaf_totals {
     V leaf[MAX_LEAVES], collected;
 };
 
+INLINE void clear(struct leaf_totals *totals)
+{
+    UNROLL for (int i = 0; i < MAX_LEAVES; i++) totals->leaf[i] = (V){0};
+    totals->collected = (V){0};
+}
+
 /* Of words of at most p + 7 seven fit. */
 enum { FOLD_TOTALS_EVERY = 4 };
 
@@ -171,7 +177,8 @@ INLINE void leaf_sums_of(const struct group *g, const struct node *at, const int
 {
     const struct schedule *schedule = g->job->schedule;
     const struct leaf_words words = leaf_words(g);
-    struct leaf_totals totals = {0};
+    struct leaf_totals totals;
+    clear(&totals);
     for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
         struct seeds s;
         V v[STRIPE], x[2][STRIPE];
