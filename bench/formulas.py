@@ -17,9 +17,9 @@ DONE = len('{"failures":[]}')
 
 
 def key(campaign: Campaign) -> int:
-    """A key of D bits: header, root, control bits; a correction per level; four leaves in the last two levels."""
+    """A key of D bits: header, root, control bits; a correction per level; eight leaves in the last three levels."""
     level = 3 if campaign.scheme == "dcf" else 2
-    leaf_bits = min(2, campaign.bits)
+    leaf_bits = min(3, campaign.bits)
     return 8 + 8 * (3 + level * (campaign.bits - leaf_bits) + (1 << leaf_bits))
 
 

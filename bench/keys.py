@@ -9,8 +9,11 @@ from Crypto.Cipher import AES
 
 from bench.measure import best_in_turn
 from bench.output import Result
-from fss import BackendError, KeyBatch, dcf, dpf
+from fss import BackendError, KeyBatch, KeyType, Scheme, dcf, dpf
 from fss.backends import using
+from fss.challenge import derive
+from fss.check import sum_and_messages
+from fss.proof import proof_bytes
 
 AES_BYTES = 1 << 18
 BINDER = b"bench core binder".ljust(32, b".")
@@ -33,6 +36,21 @@ def _gen(bits: int, count: int, seed: int) -> Run:
     rng = np.random.default_rng(seed)
     alphas, rand = rng.integers(0, 1 << bits, count), rng.bytes(dcf.RAND_BYTES * count)
     return lambda: dcf.gen(alphas, bits=bits, binder=BINDER, rand=rand)
+
+
+def _gen_proved(bits: int, count: int, seed: int) -> Run:
+    rng = np.random.default_rng(seed)
+    alphas, rand = rng.integers(0, 1 << bits, count), rng.bytes(dcf.PROVED_RAND_BYTES * count)
+    return lambda: dcf.gen_proved(alphas, bits=bits, binder=BINDER, rand=rand)
+
+
+def _checked(scheme: ModuleType, bits: int, count: int, seed: int) -> Run:
+    """The sum over the domain together with the messages of a check."""
+    rng = np.random.default_rng(seed)
+    rand = rng.bytes(scheme.PROVED_RAND_BYTES * count)
+    keys, proofs = scheme.gen_proved(rng.integers(0, 1 << bits, count), bits=bits, binder=BINDER, rand=rand)
+    drawn = derive(keys[0].type.scheme, bits, bytes(32), bytes(32), bytes(32))
+    return lambda: sum_and_messages(keys[0], proofs[0], drawn)
 
 
 def _aes() -> Run:
@@ -82,8 +100,10 @@ def against_aes(args: argparse.Namespace) -> list[Result]:
         "dcf2": lambda: dcf.sum_over_domain(dcf_whole, threads=2),
         "dpf": lambda: dpf.sum_over_domain(dpf_whole),
         "gen": _gen(16, n, args.seed),
+        "proved": _gen_proved(16, n, args.seed),
+        "checked": _checked(dcf, DOMAIN_BITS, whole, args.seed),
     }
-    units = {"point": n * 16, "gen": n}
+    units = {"point": n * 16, "gen": n, "proved": n}
     best = best_in_turn({"aes": _aes(), **_on_each(runs)}, args.rounds)
     block = best.pop("aes") / (32 * AES_BYTES / 16)
     # Nanoseconds per (key, level), per key pair, or per (key, point).
@@ -92,12 +112,31 @@ def against_aes(args: argparse.Namespace) -> list[Result]:
         Result("aes_block_ns", 1e9 * block, "one AES block, pycryptodome, 256 KiB buffer"),
         *_numpy_results(per, 1e9 * block, n),
         *_native_results(per, 1e9 * block, n),
+        *_check_results(per, 1e9 * block),
     ]
 
 
 _POINT = "DCF, D = 16, {} keys at one point, per (key, level)"
 _DOMAIN = f"{{}} whole domain, D = {DOMAIN_BITS}, per (key, point), in AES blocks"
 _THREADS = "DCF whole domain, two threads over one"
+
+
+_CHECK = f"DCF whole domain, D = {DOMAIN_BITS}, with the messages of a check over without"
+_PROVED = "one DCF key pair, D = 16, with proofs over without"
+
+
+def _check_results(ns: dict[str, float], block: float) -> list[Result]:
+    whole, checked, gen, proved = (ns.get(f"native {name}") for name in ("dcf", "checked", "gen", "proved"))
+    what = f"native: {_DOMAIN.format('DCF')}, checked"
+    proof = proof_bytes(KeyType(Scheme.DCF, 16, 0, BINDER))
+    return [
+        Result.at_most("check_vs_plain", ns["numpy checked"] / ns["numpy dcf"], 2.5, _CHECK),
+        Result.at_most("native_check_vs_plain", _over(checked, whole), 1.6, f"native: {_CHECK}"),
+        Result.at_most("native_checked_domain_vs_aes", _over(checked, block), 0.95, what),
+        Result.at_most("dcf_gen_checked_vs_plain", ns["numpy proved"] / ns["numpy gen"], 1.5, _PROVED),
+        Result.at_most("native_dcf_gen_checked_vs_plain", _over(proved, gen), 1.5, f"native: {_PROVED}"),
+        Result.at_most("proof_bytes", proof, 112, "bytes that a proof adds to a key, for each server"),
+    ]
 
 
 def _numpy_results(ns: dict[str, float], block: float, n: int) -> list[Result]:
@@ -117,7 +156,7 @@ def _native_results(ns: dict[str, float], block: float, n: int) -> list[Result]:
         Result("native_dcf_point_ns", point, f"native: {_POINT.format(n)}"),
         Result.at_most("native_dcf_point_vs_aes", _over(point, block), 2, "the same, in AES blocks"),
         Result.at_least("native_dcf_point_vs_numpy", _over(ns["numpy point"], point), 5, "how many times faster"),
-        Result.at_most("native_dcf_domain_vs_aes", _over(whole, block), 3, f"native: {_DOMAIN.format('DCF')}"),
+        Result.at_most("native_dcf_domain_vs_aes", _over(whole, block), 0.65, f"native: {_DOMAIN.format('DCF')}"),
         Result.at_most("native_dpf_domain_vs_aes", _over(dpf_whole, block), 1.7, f"native: {_DOMAIN.format('DPF')}"),
         Result.at_least("native_threads_2_vs_1", _over(whole, two), 1.8, f"native: {_THREADS}"),
         Result.at_most("native_dcf_gen_ns", gen, 600, f"native: one DCF key pair, D = 16, of {n}"),

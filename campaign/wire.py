@@ -6,7 +6,7 @@ binary message that was decoded encodes to the same bytes.
     upload   "FSSU" version party proof_bytes(2) digest(32) count(4) key_bytes(4), then count x (id(16) key proof)
     shares   "FSSS" version party 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)
 
-Numbers are little-endian. `proof_bytes` is 0 in version 1; a later version may carry a proof beside each key.
+Numbers are little-endian. `proof_bytes` is 0, or the size of the proof (`fss/proof.py`) that each key has beside it.
 """
 
 import struct
@@ -32,10 +32,12 @@ from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, 
 from campaign.wording import listed, short
 from fss import FssError, KeyBatch, field
 from fss.field import Words
+from fss.proof import Proofs, proof_bytes
 
 UPLOAD_TYPE = "application/vnd.fss-ecdf.upload"
 SHARES_TYPE = "application/vnd.fss-ecdf.shares"
 
+UPLOAD_VERSION = 2
 VERSION = 1
 UPLOAD_ID_BYTES = 16
 
@@ -47,58 +49,70 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Uploads:
-    """Keys for one server with the ids their owners chose; row i of `ids` belongs to key i."""
+    """Keys for one server with the ids their owners chose, and proofs, if any; row i of `ids` belongs to key i."""
 
     ids: Bytes
     keys: KeyBatch
+    proofs: Proofs | None = None
 
     def __repr__(self) -> str:
         return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes>"
 
     def rows(self) -> list[tuple[bytes, bytes]]:
-        """Each id with the bytes of its key, as a server stores them."""
-        data, size = self.keys.to_bytes(), self.keys.type.key_bytes
-        ids = self.ids.tobytes()
-        step = UPLOAD_ID_BYTES
-        return [(ids[step * i : step * (i + 1)], data[size * i : size * (i + 1)]) for i in range(len(self.keys))]
+        """Each id with the bytes of its key, and of its proof if there is one, as a server stores them."""
+        columns = [np.frombuffer(self.keys.to_bytes(), np.uint8).reshape(len(self.keys), -1)]
+        if self.proofs is not None:
+            columns.append(np.frombuffer(self.proofs.to_bytes(), np.uint8).reshape(len(self.keys), -1))
+        ids, bodies = (np.ascontiguousarray(part) for part in (self.ids, np.concatenate(columns, axis=1)))
+        return [(upload_id.tobytes(), body.tobytes()) for upload_id, body in zip(ids, bodies, strict=True)]
 
 
 def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
-    keys = uploads.keys
-    header = _UPLOAD.pack(b"FSSU", VERSION, keys.type.party, 0, campaign.digest, len(keys), keys.type.key_bytes)
-    rows = np.frombuffer(keys.to_bytes(), np.uint8).reshape(len(keys), keys.type.key_bytes)
-    return header + np.concatenate([uploads.ids, rows], axis=1).tobytes()
+    type, count = uploads.keys.type, len(uploads.keys)
+    size = 0 if uploads.proofs is None else proof_bytes(type)
+    header = _UPLOAD.pack(b"FSSU", UPLOAD_VERSION, type.party, size, campaign.digest, count, type.key_bytes)
+    columns = [uploads.ids, np.frombuffer(uploads.keys.to_bytes(), np.uint8).reshape(count, type.key_bytes)]
+    if uploads.proofs is not None:
+        columns.append(np.frombuffer(uploads.proofs.to_bytes(), np.uint8).reshape(count, size))
+    return header + np.concatenate(columns, axis=1).tobytes()
 
 
-def upload_bytes(campaign: Campaign, count: int) -> int:
+def upload_bytes(campaign: Campaign, count: int, *, proved: bool = False) -> int:
     """How long an envelope with so many uploads is."""
-    return _UPLOAD.size + count * (UPLOAD_ID_BYTES + campaign.key_type(0).key_bytes)
+    type = campaign.key_type(0)
+    return _UPLOAD.size + count * (UPLOAD_ID_BYTES + type.key_bytes + proved * proof_bytes(type))
 
 
-def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
-    """Read an envelope for one server, or raise."""
+def decode_uploads(data: bytes, campaign: Campaign, party: int, *, proved: bool = False) -> Uploads:
+    """Read an envelope for one server, or raise. Whether keys have proofs is the campaign's choice, not the party's."""
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
-    magic, version, given_party, proof_bytes, digest, count, key_bytes = _UPLOAD.unpack_from(data)
+    magic, version, given_party, given_proof, digest, count, key_bytes = _UPLOAD.unpack_from(data)
     expected = campaign.key_type(party)
-    if magic != b"FSSU" or version != VERSION or proof_bytes:
-        raise InvalidUpload(f"this is not an upload of version {VERSION}")
+    if magic != b"FSSU" or version != UPLOAD_VERSION:
+        raise InvalidUpload(f"this is not an upload of version {UPLOAD_VERSION}")
     check_digest(campaign.digest, digest)
     if given_party != party:
         raise InvalidUpload(f"this upload is for server {given_party}, but was sent to server {party}")
     if key_bytes != expected.key_bytes:
         raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {key_bytes}")
-    if not count or len(data) != upload_bytes(campaign, count):
-        raise InvalidUpload(f"{count} uploads make {upload_bytes(campaign, count)} bytes, got {len(data)}")
+    proof_size = proof_bytes(expected) if proved else 0
+    if given_proof != proof_size:
+        raise InvalidUpload(f"proofs of this campaign have {proof_size} bytes, the upload says {given_proof}")
+    wanted = upload_bytes(campaign, count, proved=proved)
+    if not count or len(data) != wanted:
+        raise InvalidUpload(f"{count} uploads make {wanted} bytes, got {len(data)}")
     rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(count, -1)
     ids = np.ascontiguousarray(rows[:, :UPLOAD_ID_BYTES])
     if len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != count:
         raise InvalidUpload("two uploads in one envelope have the same id")
+    end = UPLOAD_ID_BYTES + key_bytes
     try:
-        keys = KeyBatch.from_bytes(rows[:, UPLOAD_ID_BYTES:].tobytes(), campaign.id, expected=expected)
+        keys = KeyBatch.from_bytes(rows[:, UPLOAD_ID_BYTES:end].tobytes(), campaign.id, expected=expected)
+        proofs = Proofs.from_bytes(rows[:, end:].tobytes(), expected) if proved else None
     except FssError as error:
         raise InvalidUpload(str(error)) from None
-    return Uploads(ids, keys)
+    return Uploads(ids, keys, proofs)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from campaign.grid import Floats
 from campaign.spec import Campaign, Placed
 from campaign.wire import UPLOAD_ID_BYTES, Uploads, encode_uploads
 from fss import KeyBatch, dcf, dpf
+from fss.generate import PROVED_RAND_BYTES, RAND_BYTES
+from fss.proof import Proofs
 
 Rand = Callable[[int], bytes]
 
@@ -23,6 +25,7 @@ class Shared:
     placed: Placed
     ids: NDArray[np.uint8]
     keys: tuple[KeyBatch, KeyBatch]
+    proofs: tuple[Proofs, Proofs] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -36,7 +39,8 @@ class Shared:
 
     def envelope(self, server: int, part: slice = slice(None)) -> bytes:
         """What one server gets of some of the values."""
-        return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part]))
+        proofs = None if self.proofs is None else self.proofs[server][part]
+        return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part], proofs))
 
 
 def share(
@@ -45,22 +49,32 @@ def share(
     strata: Sequence[str] | None = None,
     *,
     rand: Rand = os.urandom,
+    proved: bool = False,
 ) -> Shared:
-    """Keys and random ids for these values. `rand` must be uniform and secret; it is asked for 48 bytes a value."""
+    """Keys and random ids for these values, with a proof beside each key if `proved`.
+
+    `rand` must be uniform and secret; it is asked for 48 bytes a value, or 136 with proofs.
+    """
     placed = campaign.place(values, strata)
     n = placed.positions.size
-    key_rand = rand(n * key_rand_bytes(campaign))
+    key_rand = rand(n * key_rand_bytes(proved=proved))
     ids = np.frombuffer(rand(n * UPLOAD_ID_BYTES), np.uint8).reshape(n, UPLOAD_ID_BYTES)
-    return share_positions(placed, campaign, key_rand, ids)
+    return share_positions(placed, campaign, key_rand, ids, proved=proved)
 
 
-def key_rand_bytes(campaign: Campaign) -> int:
+def key_rand_bytes(*, proved: bool = False) -> int:
     """Random bytes that the keys of one value need."""
-    return dcf.RAND_BYTES if campaign.scheme == "dcf" else dpf.RAND_BYTES
+    return PROVED_RAND_BYTES if proved else RAND_BYTES
 
 
-def share_positions(placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8]) -> Shared:
+def share_positions(
+    placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8], *, proved: bool = False
+) -> Shared:
     """The keys that this randomness makes; the same again for the same, so use it for no other positions."""
-    scheme = dcf if campaign.scheme == "dcf" else dpf
-    keys = scheme.gen(placed.positions, bits=campaign.bits, binder=campaign.id, rand=rand)
-    return Shared(campaign, placed, ids, keys)
+    scheme, proofs = dcf if campaign.scheme == "dcf" else dpf, None
+    about = {"bits": campaign.bits, "binder": campaign.id, "rand": rand}
+    if proved:
+        keys, proofs = scheme.gen_proved(placed.positions, **about)
+    else:
+        keys = scheme.gen(placed.positions, **about)
+    return Shared(campaign, placed, ids, keys, proofs)

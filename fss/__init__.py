@@ -1,17 +1,27 @@
 """Function secret sharing: keys for comparison (`dcf`) and point functions (`dpf`), generated and evaluated in batches.
 
 This package knows bits and field elements, nothing of thresholds or privacy. Read `dcf`, then `path` (generation),
-`walk` and `plan` (evaluation), `keys` (what a key looks like), `prg` and `field`. That is the reference, in numpy;
+`walk` and `plan` (evaluation), `keys` (what a key looks like), `prg` and `field`; `check`, `proof` and `challenge` are
+how two servers refuse keys of other functions. That is the reference, in numpy;
 `native/` does the same in C where it can be built, and `backend()` says which is in use.
 """
 
 from fss import dcf, dpf, field
 from fss.backends import backend
-from fss.errors import BackendError, DomainError, FssError, KeyFormatError, KeyMismatchError, ShapeError
+from fss.errors import (
+    BackendError,
+    CheckFormatError,
+    DomainError,
+    FssError,
+    KeyFormatError,
+    KeyMismatchError,
+    ShapeError,
+)
 from fss.keys import KeyBatch, KeyType, Scheme
 
 __all__ = [
     "BackendError",
+    "CheckFormatError",
     "DomainError",
     "FssError",
     "KeyBatch",

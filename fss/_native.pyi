@@ -2,9 +2,20 @@ from fss.field import Words
 from fss.plan import Points
 
 def gen(
-    has_values: bool, bits: int, keys: bytes, alphas: Words, rand: Words, beta: Words, words0: Words, words1: Words
+    has_values: bool,
+    bits: int,
+    keys: bytes,
+    alphas: Words,
+    rand: Words,
+    beta: Words,
+    words0: Words,
+    words1: Words,
+    ends: Words,
 ) -> None: ...
 def each(has_values: bool, bits: int, keys: bytes, words: Words, points: Points | None, out: Words) -> None: ...
 def add(has_values: bool, bits: int, keys: bytes, words: Words, points: Points | None, out: Words) -> None: ...
+def observe(
+    has_values: bool, bits: int, keys: bytes, words: Words, weights: Words, out: Words, seen: Words
+) -> None: ...
 def sets() -> tuple[str, ...]: ...
 def choose(name: str) -> None: ...

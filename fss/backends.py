@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Protocol
 
+from fss.challenge import Weights
 from fss.errors import BackendError
 from fss.field import Words
 from fss.keys import KeyBatch, KeyType
-from fss.path import Fill
+from fss.path import Ends, Fill
 from fss.plan import Points
 
 
@@ -26,6 +27,9 @@ class Evaluation(Protocol):
     def add(self, keys: KeyBatch) -> None:
         """Add the shares of these keys to the sums."""
 
+    def observe(self, keys: KeyBatch, weights: Weights, seen: Words) -> None:
+        """Add these keys and write what their check needs into seen[row, key]; for the whole domain only."""
+
     def sums(self) -> Words:
         """What was added so far, for each point, canonical."""
 
@@ -35,7 +39,7 @@ class Backend(Protocol):
 
     def gen(
         self, type: KeyType, fill: Fill, alphas: Words, rand: Words, beta: Words, words: tuple[Words, Words]
-    ) -> None:
+    ) -> Ends:
         """Write all words of both parties' keys. `fill` is the scheme's, for numpy."""
 
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], Evaluation]]:

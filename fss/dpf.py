@@ -1,7 +1,7 @@
 """Distributed point function: f(t) = beta * 1[alpha == t] over 1 to 32 bits, payload in Z_p.
 
 Boyle, Gilboa, Ishai: "Function Secret Sharing: Improvements and Extensions", CCS 2016, Figure 1, with early
-termination: the last two levels are one terminal node whose two hashes give four leaf values.
+termination: the last three levels are one terminal node whose four hashes give eight leaf values.
 
 The running sum of its evaluation over the whole domain is the comparison function, with a smaller key and less work
 than `dcf` when every point is wanted.
@@ -20,11 +20,22 @@ from numpy.typing import ArrayLike
 from fss import field
 from fss.evaluate import Evaluator
 from fss.field import Words
-from fss.generate import RAND_BYTES, make_keys
+from fss.generate import PROVED_RAND_BYTES, RAND_BYTES, make_keys, make_proved_keys
 from fss.keys import KeyBatch, Scheme
 from fss.path import Path
+from fss.proof import Proofs
 
-__all__ = ["RAND_BYTES", "at_point", "at_points", "gen", "over_domain", "sum_at_points", "sum_over_domain"]
+__all__ = [
+    "PROVED_RAND_BYTES",
+    "RAND_BYTES",
+    "at_point",
+    "at_points",
+    "gen",
+    "gen_proved",
+    "over_domain",
+    "sum_at_points",
+    "sum_over_domain",
+]
 
 
 _of_scheme = Evaluator(Scheme.DPF)
@@ -38,6 +49,16 @@ def gen(alphas: ArrayLike, *, bits: int, binder: bytes, rand: bytes, beta: Array
     `rand` is `RAND_BYTES` uniform bytes for each alpha and determines the keys; never use it twice.
     """
     return make_keys(_fill, Scheme.DPF, alphas, bits, binder, rand, beta)
+
+
+def gen_proved(
+    alphas: ArrayLike, *, bits: int, binder: bytes, rand: bytes
+) -> tuple[tuple[KeyBatch, KeyBatch], tuple[Proofs, Proofs]]:
+    """Keys with payload 1, and for each a proof of that, which `fss/check.py` checks; up to 20 bits.
+
+    `rand` is `PROVED_RAND_BYTES` uniform bytes for each alpha: what `gen` takes for all of them, then the proofs'.
+    """
+    return make_proved_keys(_fill, Scheme.DPF, alphas, bits, binder, rand)
 
 
 def _fill(path: Path, beta: Words) -> None:

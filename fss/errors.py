@@ -5,6 +5,7 @@ FssError
 +-- ShapeError        an array of the wrong shape, length or dtype
 +-- KeyFormatError    bytes or a file that are not exactly one well-formed batch of keys
 |   +-- KeyMismatchError  keys that do not belong together (scheme, domain, party, campaign)
++-- CheckFormatError  bytes that are not well-formed proofs or messages of a check
 +-- BackendError      FSS_BACKEND asks for what is not here
 """
 
@@ -27,6 +28,10 @@ class ShapeError(FssError):
 
 class KeyFormatError(FssError):
     """Bytes that are not exactly one well-formed batch of keys."""
+
+
+class CheckFormatError(FssError):
+    """Bytes that are not exactly as many well-formed proofs, or messages of a check, as were expected."""
 
 
 class KeyMismatchError(KeyFormatError):

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fss import field
-from fss.backends import current
+from fss.backends import Evaluation, current
+from fss.challenge import Weights
 from fss.errors import DomainError, KeyMismatchError
 from fss.field import Words
 from fss.keys import KeyBatch, Scheme
+from fss.observe import observed_rows
 from fss.plan import Index, Points, check_points, check_whole
 
 
@@ -42,6 +44,18 @@ def _each(keys: KeyBatch, points: Points | None) -> Words:
 
 
 def _sums(keys: KeyBatch, points: Points | None, threads: int) -> Words:
+    return _summed(keys, points, threads, lambda evaluation, part: evaluation.add(keys[part]))
+
+
+def sum_and_observe(keys: KeyBatch, weights: Weights, *, threads: int = 1) -> tuple[Words, Words]:
+    """The sum over the whole domain, and what the check of each key needs (`fss/observe.py`), in one pass."""
+    check_whole(keys.type)
+    seen = np.empty((observed_rows(keys.type), len(keys)), np.uint64)
+    sums = _summed(keys, None, threads, lambda e, part: e.observe(keys[part], weights, seen[:, part]))
+    return sums, seen
+
+
+def _summed(keys: KeyBatch, points: Points | None, threads: int, add: Callable[[Evaluation, slice], None]) -> Words:
     if threads < 1:
         raise DomainError(f"threads must be at least 1, got {threads}")
     chunk, make = current().evaluation(keys.type, points, len(keys))
@@ -50,7 +64,7 @@ def _sums(keys: KeyBatch, points: Points | None, threads: int) -> Words:
     def run(mine: list[int]) -> Words:
         evaluation = make()
         for start in mine:
-            evaluation.add(keys[start : start + chunk])
+            add(evaluation, slice(start, start + chunk))
         return evaluation.sums()
 
     workers = max(1, min(threads, len(starts)))

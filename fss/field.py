@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fss.errors import DomainError, ShapeError
 
 Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
 
 BITS = 61
 P = (1 << BITS) - 1
@@ -83,6 +84,89 @@ def prefix_sum(x: Words) -> Words:
     """Running sums along the last axis: out[t] = x[0] + ... + x[t]."""
     low, high = (np.cumsum(cut(x, by), axis=-1, dtype=np.uint64) for cut, by in HALVES)
     return join(low, high)
+
+
+_31, _30 = np.uint64(31), np.uint64(30)
+_LOW31, _LOW30 = np.uint64((1 << 31) - 1), np.uint64((1 << 30) - 1)
+
+
+def mul(a: Words, b: Words) -> Words:
+    """The product of canonical elements, by halves of 31 and 30 bits: 2^62 = 2, and 2^31 x is a rotation."""
+    a0, a1, b0, b1 = a & _LOW31, a >> _31, b & _LOW31, b >> _31
+    middle = a1 * b0 + a0 * b1
+    return canonical(a0 * b0 + ((a1 * b1) << np.uint64(1)) + ((middle & _LOW30) << _31) + (middle >> _30))
+
+
+# Of a 64-bit word, two halves of 32 bits; of a weight, four limbs of 16. At most 32 products of them add up to less
+# than 2^53, so that floating point is exact and the linear algebra library does the work.
+ROWS = 32
+_LIMBS = np.arange(0, 64, 16, dtype=np.uint64)[:, np.newaxis]
+
+
+def limbs_of(weights: Words) -> Floats:
+    """Four rows of 16-bit limbs, as `Weighed.add` takes them."""
+    return ((weights >> _LIMBS) & np.uint64(0xFFFF)).astype(np.float64)
+
+
+def halves_of(rows: Words) -> Floats:
+    """The low and the high halves of words, by turns."""
+    return np.ascontiguousarray(rows).view(np.uint32).astype(np.float64)
+
+
+class Weighed:
+    """A running sum of weight times row over many rows of any 64-bit words, in Z_p."""
+
+    _OFTEN = 1 << 10  # additions of less than 2^53 that a word holds
+
+    def __init__(self, columns: int, limbs: int = 4) -> None:
+        self._halves = np.zeros((limbs, 2 * columns), np.uint64)
+        self._total, self._pending = np.zeros(columns, np.uint64), 0
+
+    def add(self, limbs: Floats, halves: Floats) -> None:
+        """`limbs` of the weights of at most 32 rows, and those rows' halves, low and high by turns."""
+        self._halves += (limbs @ halves).astype(np.uint64)
+        self._pending += 1
+        if self._pending == self._OFTEN:
+            self._settle()
+
+    def _settle(self) -> None:
+        for row, halves in enumerate(self._halves.reshape(len(self._halves), -1, 2)):
+            for half in (0, 1):
+                part = canonical(np.ascontiguousarray(halves[:, half]))
+                self._total = add(self._total, _rotated(part, (16 * row + 32 * half) % BITS))
+        self._halves[...] = 0
+        self._pending = 0
+
+    def total(self) -> Words:
+        self._settle()
+        return self._total
+
+
+def _rotated(x: Words, by: int) -> Words:
+    """2^by x for canonical x."""
+    return ((x << np.uint64(by)) & MASK) | (x >> np.uint64(BITS - by))
+
+
+def weigh(weights: Words, rows: Words) -> Words:
+    """The sum over the rows of weights[i] rows[i], for canonical weights and any words; the last axis is kept."""
+    sum = Weighed(rows.shape[-1])
+    for start in range(0, len(rows), ROWS):
+        sum.add(limbs_of(weights[start : start + ROWS]), halves_of(rows[start : start + ROWS]))
+    return sum.total()
+
+
+def weigh_halves(low: Words, high: Words, rows: Words) -> Words:
+    """The same with a weight for the low and one for the high 32 bits of each row: no two rows weigh the same mod p."""
+    sums = np.zeros((8, 2 * rows.shape[-1]), np.uint64)
+    for start in range(0, len(rows), ROWS):
+        part = slice(start, start + ROWS)
+        sums += (np.concatenate([limbs_of(low[part]), limbs_of(high[part])]) @ halves_of(rows[part])).astype(np.uint64)
+    result = np.zeros(rows.shape[-1], np.uint64)
+    for half in (0, 1):
+        for limb in range(4):
+            part_sum = canonical(sums[4 * half + limb, half::2])
+            result = add(result, _rotated(part_sum, 16 * limb))
+    return result
 
 
 def scale(x: Words, factors: Words) -> Words:

@@ -1,41 +1,87 @@
 """Making batches of keys: the input is checked, then the back end in use fills the words chunk by chunk."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fss import field
+from fss import field, proof
 from fss.backends import current
+from fss.challenge import check_bits as check_checkable
 from fss.errors import DomainError, ShapeError
 from fss.field import Words
 from fss.keys import KeyBatch, KeyType, Scheme, check_bits
-from fss.path import Fill
+from fss.path import Ends, Fill
 from fss.prg import SEED_BYTES
+from fss.proof import Proofs, Prover, proof_words
 
 RAND_BYTES = 2 * SEED_BYTES
+PROVED_RAND_BYTES = RAND_BYTES + proof.RAND_BYTES
 
 # Keys that are generated together: small enough for the cache, large enough to pay for numpy's calls.
 CHUNK = 16384
 
+Pair = tuple[KeyBatch, KeyBatch]
+
 
 def make_keys(
     fill: Fill, scheme: Scheme, alphas: ArrayLike, bits: int, binder: bytes, rand: bytes, beta: ArrayLike
-) -> tuple[KeyBatch, KeyBatch]:
+) -> Pair:
     """Check the input, then make the keys of both parties chunk by chunk."""
-    check_bits(bits)
-    positions = _check_alphas(alphas, bits)
-    n = positions.size
-    if len(rand) != n * RAND_BYTES:
-        raise ShapeError(f"rand must have {RAND_BYTES} bytes a key, {n * RAND_BYTES} for {n} keys; got {len(rand)}")
-    seeds = np.frombuffer(rand, np.uint64).reshape(n, 4)
-    payload = _check_beta(beta, n)
-    types = [KeyType(scheme, bits, b, binder) for b in (0, 1)]
-    words = [np.empty((t.words, n), np.uint64) for t in types]
-    for a in range(0, n, CHUNK):
-        part = slice(a, a + CHUNK)
-        current().gen(
-            types[0], fill, positions[part], seeds[part], payload[part], (words[0][:, part], words[1][:, part])
-        )
-    return KeyBatch(types[0], words[0]), KeyBatch(types[1], words[1])
+    making = _Making(fill, scheme, alphas, bits, binder, rand, beta)
+    for _ in making.chunks():
+        pass
+    return making.keys
+
+
+def make_proved_keys(
+    fill: Fill, scheme: Scheme, alphas: ArrayLike, bits: int, binder: bytes, rand: bytes
+) -> tuple[Pair, tuple[Proofs, Proofs]]:
+    """The same for payload 1, with a proof for each server."""
+    check_checkable(bits)
+    n = np.size(np.asarray(alphas))
+    _check_rand(rand, n, PROVED_RAND_BYTES)
+    making = _Making(fill, scheme, alphas, bits, binder, rand[: n * RAND_BYTES], 1)
+    more = np.frombuffer(rand, np.uint64, offset=n * RAND_BYTES).reshape(n, proof.RAND_WORDS)
+    type0, type1 = making.types
+    words = [np.empty((proof_words(type0), n), np.uint64) for _ in (0, 1)]
+    prover = Prover(type0)
+    for part, ends in making.chunks():
+        prover.prove(making.positions[part], ends, more[part], (words[0][:, part], words[1][:, part]))
+    return making.keys, (Proofs(type0, words[0]), Proofs(type1, words[1]))
+
+
+class _Making:
+    """Checked input, and the keys that are being made of it."""
+
+    def __init__(
+        self, fill: Fill, scheme: Scheme, alphas: ArrayLike, bits: int, binder: bytes, rand: bytes, beta: ArrayLike
+    ) -> None:
+        check_bits(bits)
+        self.positions, self._fill = _check_alphas(alphas, bits), fill
+        n = self.positions.size
+        _check_rand(rand, n, RAND_BYTES)
+        self._seeds = np.frombuffer(rand, np.uint64).reshape(n, 4)
+        self._payload = _check_beta(beta, n)
+        self.types = KeyType(scheme, bits, 0, binder), KeyType(scheme, bits, 1, binder)
+        self._words = [np.empty((t.words, n), np.uint64) for t in self.types]
+
+    def chunks(self) -> Iterator[tuple[slice, Ends]]:
+        """Make the keys; yields after each chunk where its paths have ended."""
+        for start in range(0, self.positions.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            words = self._words[0][:, part], self._words[1][:, part]
+            inputs = self.positions[part], self._seeds[part], self._payload[part]
+            yield part, current().gen(self.types[0], self._fill, *inputs, words)
+
+    @property
+    def keys(self) -> Pair:
+        return KeyBatch(self.types[0], self._words[0]), KeyBatch(self.types[1], self._words[1])
+
+
+def _check_rand(rand: bytes, n: int, each: int) -> None:
+    if len(rand) != n * each:
+        raise ShapeError(f"rand must have {each} bytes a key, {n * each} for {n} keys; got {len(rand)}")
 
 
 def _check_alphas(alphas: ArrayLike, bits: int) -> Words:

@@ -1,6 +1,6 @@
 """KeyBatch: many keys of one kind, level by level, and their strict bytes.
 
-A key is a column of 64-bit words. For D domain bits, of which the last `leaf_bits` = min(2, D) are answered by one
+A key is a column of 64-bit words. For D domain bits, of which the last `leaf_bits` = min(3, D) are answered by one
 terminal node, and `depth` = D - leaf_bits tree levels above it:
 
     word 0, 1       root seed, lo and hi; the top bit of lo is the root's control bit, which is the party (0 or 1)
@@ -30,12 +30,12 @@ from fss.errors import DomainError, KeyFormatError, KeyMismatchError, ShapeError
 from fss.field import Words
 from fss.prg import binder_tag
 
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 8
 MAX_BITS = 32
-MAX_LEAF_BITS = 2
+MAX_LEAF_BITS = 3
 
-FILE_MAGIC = b"FSSKEYS1"
+FILE_MAGIC = b"FSSKEYS2"
 FILE_HEADER_BYTES = 64
 
 ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL = 0, 1, 2, 3
@@ -174,10 +174,19 @@ class KeyBatch:
         batch.check_canonical()
         return batch
 
+    def take(self, which: NDArray[np.int64]) -> "KeyBatch":
+        """A copy of some keys, by their places."""
+        return KeyBatch(self.type, np.ascontiguousarray(self.words[:, which]))
+
+    def check_roots(self) -> None:
+        """Raise unless every root has the party's control bit."""
+        good = self.words[ROOT_LO] >> np.uint64(63) == self.type.party
+        self._check(good, ROOT_LO, f"a top bit equal to party {self.type.party}")
+
     def check_canonical(self) -> None:
         """Raise unless every field of every key has its one legal form."""
         t = self.type
-        self._check(self.words[ROOT_LO] >> np.uint64(63) == t.party, ROOT_LO, f"a top bit equal to party {t.party}")
+        self.check_roots()
         self._check(self.words[CONTROL] >> np.uint64(t.depth) == 0, CONTROL, f"at most {t.depth} bits")
         for w in t.value_words():
             self._check(self.words[w] < field.MASK, w, "an element of Z_p, below 2^61 - 1")

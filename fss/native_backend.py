@@ -6,10 +6,12 @@ from collections.abc import Callable
 import numpy as np
 
 from fss import _native, field
+from fss.challenge import Weights
 from fss.errors import BackendError
 from fss.field import Words
 from fss.keys import KeyBatch, KeyType, Scheme
-from fss.path import Fill
+from fss.observe import observed_rows
+from fss.path import Ends, Fill
 from fss.plan import Points
 from fss.prg import tree_prg
 
@@ -19,7 +21,7 @@ FEWEST, MOST = 64, 32768
 ANSWERS = 1 << 22
 
 # What numpy makes of the self-test; tests/fss/test_backends.py computes it again.
-KNOWN_ANSWER = "d282e73193bc9ccd6f1f395e62bb61acf3bec8179134f65ceebd4dc90900a3bc"
+KNOWN_ANSWER = "8c6efa401495010728f2f30c98397f656892213fc415f9d34d3a882ab0f1513a"
 
 
 class NativeEvaluation:
@@ -32,6 +34,9 @@ class NativeEvaluation:
     def add(self, keys: KeyBatch) -> None:
         _native.add(*_about(keys.type), keys.words, self._points, self._sums)
 
+    def observe(self, keys: KeyBatch, weights: Weights, seen: Words) -> None:
+        _native.observe(*_about(keys.type), keys.words, weights.limbs, self._sums, seen)
+
     def sums(self) -> Words:
         return field.canonical(self._sums)
 
@@ -43,19 +48,25 @@ def self_test_input() -> tuple[Words, bytes, Words]:
     return n * np.uint64(7) % np.uint64(32), rand, n + np.uint64(1)
 
 
+def self_test_weights() -> Weights:
+    drawn = np.frombuffer(hashlib.shake_128(b"weights").digest(8 * 5 * 4), np.uint64) % field.MASK
+    return Weights(drawn[:16].reshape(4, 4), drawn[16:])
+
+
 def self_test() -> str:
-    """A digest of keys and of their sums over the domain, both schemes, as the chosen instructions make them."""
+    """A digest of what the chosen instructions make: keys, sums over the domain, what a check needs; both schemes."""
     alphas, rand, beta = self_test_input()
-    seeds, seen = np.frombuffer(rand, np.uint64).reshape(-1, 4), hashlib.sha256()
+    seeds, all = np.frombuffer(rand, np.uint64).reshape(-1, 4), hashlib.sha256()
     for scheme in (Scheme.DCF, Scheme.DPF):
         type = KeyType(scheme, 5, 0, b"self-test")
         words = [np.empty((type.words, alphas.size), np.uint64) for _ in (0, 1)]
-        _native.gen(*_about(type), alphas, seeds, beta, *words)
-        sums = np.zeros(32, np.uint64)
-        _native.add(*_about(type), words[0], None, sums)
-        for array in (*words, field.canonical(sums)):
-            seen.update(array.tobytes())
-    return seen.hexdigest()
+        ends = np.empty((4, alphas.size), np.uint64)
+        _native.gen(*_about(type), alphas, seeds, beta, words[0], words[1], ends)
+        sums, seen = np.zeros(32, np.uint64), np.empty((observed_rows(type), alphas.size), np.uint64)
+        _native.observe(*_about(type), words[0], self_test_weights().limbs, sums, seen)
+        for array in (*words, ends, field.canonical(sums), seen):
+            all.update(array.tobytes())
+    return all.hexdigest()
 
 
 def choose_instructions() -> None:
@@ -75,9 +86,11 @@ class NativeBackend:
 
     def gen(
         self, type: KeyType, fill: Fill, alphas: Words, rand: Words, beta: Words, words: tuple[Words, Words]
-    ) -> None:
+    ) -> Ends:
         del fill
-        _native.gen(*_about(type), alphas, rand, np.ascontiguousarray(beta), *words)
+        ends = np.empty((4, alphas.size), np.uint64)
+        _native.gen(*_about(type), alphas, rand, np.ascontiguousarray(beta), *words, ends)
+        return Ends((ends[0], ends[2]), (ends[1], ends[3]))
 
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], NativeEvaluation]]:
         del keys

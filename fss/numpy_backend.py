@@ -9,9 +9,11 @@ from collections.abc import Callable
 import numpy as np
 
 from fss import field
+from fss.challenge import Weights
 from fss.field import Words
 from fss.keys import KeyBatch, KeyType
-from fss.path import Fill, Path
+from fss.observe import Observer
+from fss.path import Ends, Fill, Path
 from fss.plan import Index, Plan, Points, points_plan, whole_domain
 from fss.walk import Sink, Walker
 
@@ -61,6 +63,11 @@ class NumpyEvaluation:
     def add(self, keys: KeyBatch) -> None:
         self._walker.walk(keys, self._sum)
 
+    def observe(self, keys: KeyBatch, weights: Weights, seen: Words) -> None:
+        observer = Observer(keys.type, weights, len(keys))
+        self._walker.walk(keys, self._sum, observer)
+        observer.write(seen)
+
     def sums(self) -> Words:
         return self._sum.sums()
 
@@ -70,8 +77,10 @@ class NumpyBackend:
 
     def gen(
         self, type: KeyType, fill: Fill, alphas: Words, rand: Words, beta: Words, words: tuple[Words, Words]
-    ) -> None:
-        fill(Path(type, alphas, rand, words), beta)
+    ) -> Ends:
+        path = Path(type, alphas, rand, words)
+        fill(path, beta)
+        return path.ends()
 
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], NumpyEvaluation]]:
         chunk, width = _shape(keys, 1 << type.bits if points is None else points.size)

@@ -4,6 +4,7 @@ On the path the parties hold independent seeds and different control bits; a cor
 as an evaluation leaves it. All secrets (alpha's bits, control bits) act as masks, never as branches or indices.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,14 @@ class Fill(Protocol):
     """What a scheme does with one chunk: walk the path to the bottom and write every word."""
 
     def __call__(self, path: "Path", beta: Words) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The states of both parties at the terminal nodes above their alphas, as key generation leaves them."""
+
+    lo: tuple[Words, Words]
+    hi: tuple[Words, Words]
 
 
 class Path:
@@ -60,7 +69,7 @@ class Path:
 
     def leaf_values(self, b: int) -> list[Words]:
         """Party b's values for the leaves of the terminal node, at most p each."""
-        blocks = [self._hash(b, side) for side in self._prg.sides[: max(1, self.type.leaves // 2)]]
+        blocks = [self._hash(b, aes) for aes in self._prg.leaves[: self.type.leaves // 2]]
         return [half & field.MASK for block in blocks for half in block]
 
     def descend(self, level: int) -> None:
@@ -84,6 +93,10 @@ class Path:
             self._lo[b] = select(right, child[b][1][0], child[b][0][0]) ^ (t & cw_lo)
             self._hi[b] = select(right, child[b][1][1], child[b][0][1]) ^ (t & cw_hi)
             sigma(self._lo[b], self._hi[b], self._rows[b])
+
+    def ends(self) -> Ends:
+        """Where the walk has come to."""
+        return Ends((self._lo[0], self._lo[1]), (self._hi[0], self._hi[1]))
 
     def _hash(self, b: int, aes: Aes) -> tuple[Words, Words]:
         rows, hashed = self._rows[b], self._hashed

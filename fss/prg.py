@@ -7,7 +7,9 @@
 
 The draft makes one AES key per client. Here the binder is the campaign's nonce, so that one key serves all clients of
 a campaign and a batch of seeds is one AES call; docs/security.md says what that costs. A tree node needs only block 0
-under three keys, which share the same sigma buffer: `left` and `right` for the children, `value` for what they carry.
+under several keys, which share the same sigma buffer: `left` and `right` for the children, `value` for what they carry,
+those three and `leaf` for the values of a terminal node's leaves, `check 0` and `check 1` for its check
+(`fss/check.py`).
 
 Seeds are pairs of little-endian uint64 words, held as two arrays `lo` and `hi`; only AES sees them side by side.
 """
@@ -71,15 +73,19 @@ def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
     return (stream ^ rows).tobytes()[:length]
 
 
+USES = b"left", b"right", b"value", b"leaf", b"check 0", b"check 1"
+
+
 class TreePrg:
-    """The three hashes of a node, and their AES keys, one after the other."""
+    """The hashes of a node, and their AES keys, one after the other."""
 
     def __init__(self, binder: bytes) -> None:
-        self.left = Aes(b"left", binder)
-        self.right = Aes(b"right", binder)
-        self.value = Aes(b"value", binder)
-        self.sides = (self.left, self.right)
-        self.keys = b"".join(derive_key(dst, binder) for dst in (b"left", b"right", b"value"))
+        left, right, value, leaf, *check = (Aes(use, binder) for use in USES)
+        self.value = value
+        self.sides = left, right
+        self.leaves = left, right, value, leaf
+        self.check = check
+        self.keys = b"".join(derive_key(use, binder) for use in USES)
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ import numpy as np
 from fss import field
 from fss.field import Words
 from fss.keys import CONTROL, ROOT_HI, ROOT_LO, TOP_BIT, KeyBatch, Scheme
+from fss.observe import Observer
 from fss.plan import Block, Chosen, Index, Plan
 from fss.prg import as_bytes, tree_prg
 
@@ -53,7 +54,7 @@ class _Frame:
         self.row_halves = _halves(self.rows)
         self.hashed_halves = _halves(self.hashed)
         self.value_halves = _halves(self.values)
-        self.v = view(leaves, 4, nodes, keys)
+        self.v = view(leaves, leaves.size // mask.size, nodes, keys)
         self.picked = view(leaves, nodes, keys, 2)
         self.scratch = view(hashed, 2, nodes, keys)
 
@@ -71,15 +72,17 @@ class Walker:
         self._prg = tree_prg(plan.type.binder)
         self._has_values = plan.type.scheme is Scheme.DCF
         self._planes = 3 if self._has_values else 2
-        self._buffers = [np.empty(words * self._size, np.uint64) for words in (1, 4, 2, 2, 2, 4)]
+        self._buffers = [np.empty(words * self._size, np.uint64) for words in (1, 4, 2, 2, 2, plan.type.leaves)]
+        self._observer: Observer | None = None
         self._frames: dict[tuple[int, int], _Frame] = {}
         self._free = [self._empty() for _ in (0, 1)]
 
     def _empty(self) -> Words:
         return np.empty((self._planes, 2 * self._size), np.uint64)
 
-    def walk(self, batch: KeyBatch, sink: Sink) -> None:
-        """Evaluate one chunk of keys on the whole plan."""
+    def walk(self, batch: KeyBatch, sink: Sink, observer: Observer | None = None) -> None:
+        """Evaluate one chunk of keys on the whole plan; an observer sees every terminal node."""
+        self._observer = observer
         buffer = self._take()
         state = buffer[:, np.newaxis, : len(batch)]
         state[LO] = batch.words[ROOT_LO]
@@ -164,22 +167,33 @@ class Walker:
         np.bitwise_xor(second, fix_hi, out=child[HI])
 
     def _finish(self, batch: KeyBatch, block: Block, state: Words, sink: Sink) -> None:
-        """The terminal nodes: each of the two hashes gives the values of two leaves."""
+        """The terminal nodes: each of up to four hashes gives the values of two leaves."""
         f, terminal = self._sigma(state), block.terminal()
-        v, fix = f.v[: len(terminal.leaves)], f.fix[: len(terminal.leaves)]
+        v, fix = f.v[: len(terminal.leaves)], f.fix[0]
         first, hashed = batch.type.level(batch.type.depth), -1
         for plane, leaf in zip(v, terminal.leaves, strict=True):
-            side, half = divmod(leaf, 2)
-            if side != hashed:
-                self._prg.sides[side].encrypt(f.row_bytes, f.hashed_bytes)
-                hashed = side
+            pair, half = divmod(leaf, 2)
+            if pair != hashed:
+                self._prg.leaves[pair].encrypt(f.row_bytes, f.hashed_bytes)
+                hashed = pair
             np.bitwise_xor(f.hashed_halves[half], state[half], out=plane)
-        np.bitwise_and(v, field.MASK, out=v)
-        np.bitwise_and(f.mask, batch.words[[first + leaf for leaf in terminal.leaves], np.newaxis], out=fix)
-        np.add(v, fix, out=v)
+            np.bitwise_and(plane, field.MASK, out=plane)
+            np.bitwise_and(f.mask, batch.words[first + leaf], out=fix)
+            np.add(plane, fix, out=plane)
         if self._has_values:
             np.add(v, state[COLLECTED], out=v)
         sink.put(terminal.out, v)
+        if self._observer is not None:
+            nodes = terminal.out[0] >> batch.type.leaf_bits
+            self._observer.see(nodes, f.mask, self._check_hashes(f, state), v)
+
+    def _check_hashes(self, f: _Frame, state: Words) -> Words:
+        """h_0..h_3 of terminal nodes whose sigma is in the state."""
+        for number, aes in enumerate(self._prg.check):
+            aes.encrypt(f.row_bytes, f.hashed_bytes)
+            for half in (0, 1):
+                np.bitwise_xor(f.hashed_halves[half], state[half], out=f.fix[2 * number + half])
+        return np.bitwise_and(f.fix, field.MASK, out=f.fix)
 
     def _sigma(self, state: Words) -> _Frame:
         """The control bits as masks, and sigma of the seeds, which also replaces `lo` in the state."""

@@ -7,6 +7,7 @@ struct batch {
     const struct gen_job *job;
     uint64_t (*words)[GROUP]; /* what both keys share */
     _Alignas(64) uint64_t alpha[GROUP], beta[GROUP], lo[2][GROUP], hi[2][GROUP];
+    _Alignas(64) uint64_t ends[4][GROUP];
 };
 
 /* Where a stripe's path has come to. */
@@ -69,24 +70,24 @@ INLINE void descend(const struct batch *batch, struct path *path, int level, siz
 }
 
 /* Line 17, once for each leaf of the terminal node. A DPF gains beta at alpha's own leaf, a DCF from there on. */
-INLINE void correct_leaves(const struct batch *batch, const struct path *path, int side, size_t k)
+INLINE void correct_leaves(const struct batch *batch, const struct path *path, int pair, size_t k)
 {
     const struct shape *shape = &batch->job->shape;
-    int word = level_word(shape, depth(shape)) + 2 * side;
+    int word = level_word(shape, depth(shape)) + 2 * pair;
     V v[2][2][STRIPE];
-    for (int b = 0; b < 2; b++) hash(&path->seeds[b], batch->job->schedule->round[side], v[b][0], v[b][1]);
+    for (int b = 0; b < 2; b++) hash(&path->seeds[b], batch->job->schedule->round[pair], v[b][0], v[b][1]);
     for (int i = 0; i < STRIPE; i++)
         for (int half = 0; half < 2; half++) {
             size_t j = k + i * WORDS;
             V end = load(batch->alpha + j) & (uint64_t)(leaves(shape) - 1), sign = path->seeds[1].t[i] & P;
-            V here = (V)((SignedV)end == 2 * side + half), before = (V)((SignedV)end < 2 * side + half);
+            V here = (V)((SignedV)end == 2 * pair + half), before = (V)((SignedV)end < 2 * pair + half);
             V gained = load(batch->beta + j) & (here | (before & -(uint64_t)shape->has_values));
             V v_cw = (v[1][half][i] & P) + ((v[0][half][i] & P) ^ P) + (path->v_alpha[i] ^ P) + gained;
             store(batch->words[word + half] + j, canonical(canonical(v_cw) ^ sign));
         }
 }
 
-LOOP void gen_stripe(const struct batch *batch, size_t k)
+LOOP void gen_stripe(struct batch *batch, size_t k)
 {
     const struct shape *shape = &batch->job->shape;
     struct path path;
@@ -103,7 +104,12 @@ LOOP void gen_stripe(const struct batch *batch, size_t k)
         descend(batch, &path, level, k);
     }
     prepare(&path);
-    for (int side = 0; 2 * side < leaves(shape); side++) correct_leaves(batch, &path, side, k);
+    for (int pair = 0; 2 * pair < leaves(shape); pair++) correct_leaves(batch, &path, pair, k);
+    for (int b = 0; b < 2; b++)
+        for (int i = 0; i < STRIPE; i++) {
+            store(batch->ends[2 * b] + k + i * WORDS, path.lo[b][i]);
+            store(batch->ends[2 * b + 1] + k + i * WORDS, path.hi[b][i]);
+        }
 }
 
 static void read_keys(struct batch *batch, size_t first, size_t count)
@@ -130,6 +136,8 @@ static void write_keys(const struct batch *batch, size_t first, size_t count)
             const uint64_t *from = w == ROOT_LO ? batch->lo[b] : w == ROOT_HI ? batch->hi[b] : batch->words[w];
             memcpy(to->start + w * to->stride + 8 * first, from, 8 * count);
         }
+    for (int row = 0; batch->job->ends.start && row < 4; row++)
+        memcpy(batch->job->ends.start + row * batch->job->ends.stride + 8 * first, batch->ends[row], 8 * count);
 }
 
 static int gen(const struct gen_job *job)

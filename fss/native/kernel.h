@@ -13,17 +13,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LEFT, RIGHT, VALUE, HASHES };
+enum { LEFT, RIGHT, VALUE, LEAF, CHECK_0, CHECK_1, HASHES }; /* the first four hash pairs of leaves too */
 enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
-enum { MAX_BITS = 32, MAX_LEAVES = 4, ROUND_KEYS = 11 };
+enum { MAX_BITS = 32, MAX_LEAVES = 8, PAIRS = MAX_LEAVES / 2, ROUND_KEYS = 11 };
+
+/* Elements that a terminal node's state is hashed to for its check, and rows of `seen` above those of the leaves. */
+enum { CHECKS = 4, WEIGHTS = 3 * CHECKS + 1, SEEN_ROWS = 2 };
 
 /* Keys that are walked together: their words and the nodes of a path stay in the cache. */
 enum { GROUP = 64 };
 
 #define P ((UINT64_C(1) << 61) - 1)
+#define LOW_31 ((UINT64_C(1) << 31) - 1)
 #define TOP_BIT (UINT64_C(1) << 63)
 
-/* AES round keys of the three hashes. They follow from a campaign's public nonce and are no secret. */
+/* AES round keys of the hashes. They follow from a campaign's public nonce and are no secret. */
 struct schedule {
     _Alignas(64) uint8_t round[HASHES][ROUND_KEYS][16];
 };
@@ -45,10 +49,14 @@ struct gen_job {
     size_t keys;
     const char *alphas, *rand, *beta; /* 8, 32 and 8 bytes a key */
     struct rows words[2];
+    struct rows ends; /* if not NULL, where the paths end: lo and hi of both parties */
 };
 
 /* Answers at `points`, sorted and distinct, or, if that is NULL, at every point of the domain. They go to `sums`
- * (added, at most p + 7 each) or, if that is NULL, to row i of `each` for point i (canonical). */
+ * (added, at most p + 7 each) or, if that is NULL, to row i of `each` for point i (canonical).
+ *
+ * With `weights`, WEIGHTS words for each terminal node, sums over the whole domain also write what the check of
+ * each key needs to `seen`: SEEN_ROWS rows, and one for each leaf of a node. */
 struct eval_job {
     struct shape shape;
     const struct schedule *schedule;
@@ -58,6 +66,8 @@ struct eval_job {
     uint64_t answers;
     uint64_t *sums;
     struct rows each;
+    const uint64_t *weights;
+    struct rows seen;
 };
 
 /* Both return 0, or -1 if there is no memory. */
@@ -75,7 +85,7 @@ int fss_sets(const struct set *sets[MAX_SETS]);
 
 void fss_schedule(struct schedule *schedule, const uint8_t keys[HASHES][16]);
 
-static inline int leaf_bits(const struct shape *s) { return s->bits < 2 ? s->bits : 2; }
+static inline int leaf_bits(const struct shape *s) { return s->bits < 3 ? s->bits : 3; }
 static inline int depth(const struct shape *s) { return s->bits - leaf_bits(s); }
 static inline int leaves(const struct shape *s) { return 1 << leaf_bits(s); }
 static inline int level_word(const struct shape *s, int level) { return FIRST_LEVEL + level * (2 + s->has_values); }

@@ -39,7 +39,7 @@ static int get_shape(struct shape *shape, struct schedule *schedule, int has_val
 {
     *shape = (struct shape){has_values != 0, bits};
     if (need(bits >= 1 && bits <= MAX_BITS, "bits must be 1 to 32")) return -1;
-    if (need(keys->len == 16 * HASHES, "there must be 48 bytes of AES keys")) return -1;
+    if (need(keys->len == 16 * HASHES, "there must be 96 bytes of AES keys")) return -1;
     fss_schedule(schedule, keys->buf);
     return 0;
 }
@@ -51,7 +51,9 @@ static PyObject *finished(int failed)
     Py_RETURN_NONE;
 }
 
-static int check_gen(struct gen_job *job, Py_buffer array[5])
+enum { GEN_ARRAYS = 6 };
+
+static int check_gen(struct gen_job *job, Py_buffer array[GEN_ARRAYS])
 {
     Py_ssize_t n = array[0].shape[0], rows = key_words(&job->shape);
     if (need(array[1].shape[0] == n && array[1].shape[1] == 4, "rand must have shape (keys, 4)")) return -1;
@@ -60,29 +62,34 @@ static int check_gen(struct gen_job *job, Py_buffer array[5])
     for (int b = 0; b < 2; b++)
         if (need(array[3 + b].shape[0] == rows && array[3 + b].shape[1] == n, "words must have shape (words, keys)"))
             return -1;
+    if (need(array[5].shape[0] == 4 && array[5].shape[1] == n, "ends must have shape (4, keys)")) return -1;
     job->keys = n;
     job->alphas = array[0].buf, job->rand = array[1].buf, job->beta = array[2].buf;
     for (int b = 0; b < 2; b++) job->words[b] = (struct rows){array[3 + b].buf, array[3 + b].strides[0]};
+    job->ends = (struct rows){array[5].buf, array[5].strides[0]};
     return 0;
 }
 
-PyDoc_STRVAR(gen_doc, "gen(has_values, bits, keys, alphas, rand, beta, words0, words1): fill both parties' words");
+PyDoc_STRVAR(gen_doc,
+             "gen(has_values, bits, keys, alphas, rand, beta, words0, words1, ends): fill both parties' words, and "
+             "lo and hi of both where their paths end");
 static PyObject *py_gen(PyObject *self, PyObject *args)
 {
-    static const char *names[] = {"alphas", "rand", "beta", "words0", "words1"};
-    static const int dimensions[] = {1, 2, 1, 2, 2};
+    static const char *names[] = {"alphas", "rand", "beta", "words0", "words1", "ends"};
+    static const int dimensions[] = {1, 2, 1, 2, 2, 2};
     struct gen_job job;
     struct schedule schedule;
-    Py_buffer keys, array[5];
-    PyObject *given[5];
+    Py_buffer keys, array[GEN_ARRAYS];
+    PyObject *given[GEN_ARRAYS];
     int has_values, bits, got = 0, failed = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "piy*OOOOO", &has_values, &bits, &keys, given, given + 1, given + 2, given + 3, given + 4))
+    if (!PyArg_ParseTuple(args, "piy*OOOOOO", &has_values, &bits, &keys, given, given + 1, given + 2, given + 3, given + 4,
+                          given + 5))
         return NULL;
-    while (got < 5 && !get_array(given[got], array + got, dimensions[got], got < 3 ? 0 : PyBUF_WRITABLE, names[got]))
+    while (got < GEN_ARRAYS && !get_array(given[got], array + got, dimensions[got], got < 3 ? 0 : PyBUF_WRITABLE, names[got]))
         got++;
-    if (got == 5 && !get_shape(&job.shape, &schedule, has_values, bits, &keys) && !check_gen(&job, array)) {
-        const struct set *use = chosen; /* read while the GIL is held */
+    if (got == GEN_ARRAYS && !get_shape(&job.shape, &schedule, has_values, bits, &keys) && !check_gen(&job, array)) {
+        const struct set *use = chosen;
         job.schedule = &schedule;
         Py_BEGIN_ALLOW_THREADS failed = use->gen(&job);
         Py_END_ALLOW_THREADS
@@ -122,36 +129,70 @@ static int get_out(struct eval_job *job, PyObject *given, Py_buffer *out, int su
     return -1;
 }
 
-static int run_eval(struct eval_job *job, PyObject *points, PyObject *out, int summed)
+/* For a check: the weights of the terminal nodes, and what is seen of each key. */
+static int get_check(struct eval_job *job, PyObject *given_weights, PyObject *given_seen, Py_buffer check[2])
 {
-    Py_buffer point_array = {0}, out_array;
-    int failed = 0;
-    if (get_points(job, points, &point_array)) return 0;
-    if (!get_out(job, out, &out_array, summed)) {
-        const struct set *use = chosen;
-        Py_BEGIN_ALLOW_THREADS failed = use->eval(job);
-        Py_END_ALLOW_THREADS
-        PyBuffer_Release(&out_array);
+    Py_buffer *weights = check, *seen = check + 1;
+    if (get_array(given_weights, weights, 2, 0, "weights")) return -1;
+    if (get_array(given_seen, seen, 2, PyBUF_WRITABLE, "seen")) {
+        PyBuffer_Release(weights);
+        return -1;
     }
-    PyBuffer_Release(&point_array);
+    int fits = weights->shape[0] == (Py_ssize_t)1 << depth(&job->shape) && weights->shape[1] == WEIGHTS;
+    fits = fits && (uintptr_t)weights->buf % 8 == 0 && weights->strides[0] == 8 * WEIGHTS;
+    fits = fits && seen->shape[0] == SEEN_ROWS + leaves(&job->shape) && (size_t)seen->shape[1] == job->keys;
+    job->weights = weights->buf;
+    job->seen = (struct rows){seen->buf, seen->strides[0]};
+    if (!need(fits, "weights must have shape (nodes, 13) and be contiguous, seen (2 + leaves, keys)")) return 0;
+    PyBuffer_Release(weights);
+    PyBuffer_Release(seen);
+    return -1;
+}
+
+static int run(struct eval_job *job)
+{
+    const struct set *use = chosen; /* read while the GIL is held */
+    int failed;
+    Py_BEGIN_ALLOW_THREADS failed = use->eval(job);
+    Py_END_ALLOW_THREADS
     return failed;
 }
 
-static PyObject *py_eval(PyObject *args, int summed)
+/* `given` are points and out or, for a check, weights, sums and what is seen. */
+static int run_eval(struct eval_job *job, PyObject *given[3], int summed)
+{
+    Py_buffer points = {0}, out, check[2];
+    PyObject *given_points = given[2] ? Py_None : given[0];
+    int failed = 0;
+    job->weights = NULL;
+    if (get_points(job, given_points, &points)) return 0;
+    if (!get_out(job, given[1], &out, summed)) {
+        if (!given[2]) failed = run(job);
+        else if (!get_check(job, given[0], given[2], check)) {
+            failed = run(job);
+            for (int i = 0; i < 2; i++) PyBuffer_Release(check + i);
+        }
+        PyBuffer_Release(&out);
+    }
+    PyBuffer_Release(&points);
+    return failed;
+}
+
+static PyObject *py_eval(PyObject *args, const char *format, int summed)
 {
     struct eval_job job;
     struct schedule schedule;
     Py_buffer keys, words;
-    PyObject *given, *points, *out;
+    PyObject *words_given, *given[3] = {0};
     int has_values, bits, failed = 0;
-    if (!PyArg_ParseTuple(args, "piy*OOO", &has_values, &bits, &keys, &given, &points, &out)) return NULL;
-    if (!get_array(given, &words, 2, 0, "words")) {
+    if (!PyArg_ParseTuple(args, format, &has_values, &bits, &keys, &words_given, given, given + 1, given + 2)) return NULL;
+    if (!get_array(words_given, &words, 2, 0, "words")) {
         job.keys = words.shape[1];
         job.words = (struct rows){words.buf, words.strides[0]};
         job.schedule = &schedule;
         if (!get_shape(&job.shape, &schedule, has_values, bits, &keys) &&
             !need(words.shape[0] == key_words(&job.shape), "words must have shape (words, keys)"))
-            failed = run_eval(&job, points, out, summed);
+            failed = run_eval(&job, given, summed);
         PyBuffer_Release(&words);
     }
     PyBuffer_Release(&keys);
@@ -162,14 +203,21 @@ PyDoc_STRVAR(each_doc, "each(has_values, bits, keys, words, points, out): every 
 static PyObject *py_each(PyObject *self, PyObject *args)
 {
     (void)self;
-    return py_eval(args, 0);
+    return py_eval(args, "piy*OOO", 0);
 }
 
 PyDoc_STRVAR(add_doc, "add(has_values, bits, keys, words, points, out): add all keys' shares to out[point] < 2^63");
 static PyObject *py_add(PyObject *self, PyObject *args)
 {
     (void)self;
-    return py_eval(args, 1);
+    return py_eval(args, "piy*OOO", 1);
+}
+
+PyDoc_STRVAR(observe_doc, "observe(has_values, bits, keys, words, weights, out, seen): add over the whole domain, and check");
+static PyObject *py_observe(PyObject *self, PyObject *args)
+{
+    (void)self;
+    return py_eval(args, "piy*OOOO", 1);
 }
 
 PyDoc_STRVAR(sets_doc, "sets(): the instruction sets that this processor has, best first");
@@ -203,6 +251,7 @@ static PyMethodDef methods[] = {
     {"gen", py_gen, METH_VARARGS, gen_doc},
     {"each", py_each, METH_VARARGS, each_doc},
     {"add", py_add, METH_VARARGS, add_doc},
+    {"observe", py_observe, METH_VARARGS, observe_doc},
     {"sets", py_sets, METH_NOARGS, sets_doc},
     {"choose", py_choose, METH_VARARGS, choose_doc},
     {0},

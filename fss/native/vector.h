@@ -23,18 +23,21 @@ typedef int64_t SignedV __attribute__((vector_size(16 * BLOCKS_PER_VECTOR)));
 #define AESENCLAST(x, k) ((V)_mm_aesenclast_si128((__m128i)(x), (__m128i)(k)))
 #define UNPACKLO(a, b) ((V)_mm_unpacklo_epi64((__m128i)(a), (__m128i)(b)))
 #define UNPACKHI(a, b) ((V)_mm_unpackhi_epi64((__m128i)(a), (__m128i)(b)))
+#define MUL32(a, b) ((V)_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
 #define BROADCAST(x) ((V)(x))
 #elif BLOCKS_PER_VECTOR == 2
 #define AESENC(x, k) ((V)_mm256_aesenc_epi128((__m256i)(x), (__m256i)(k)))
 #define AESENCLAST(x, k) ((V)_mm256_aesenclast_epi128((__m256i)(x), (__m256i)(k)))
 #define UNPACKLO(a, b) ((V)_mm256_unpacklo_epi64((__m256i)(a), (__m256i)(b)))
 #define UNPACKHI(a, b) ((V)_mm256_unpackhi_epi64((__m256i)(a), (__m256i)(b)))
+#define MUL32(a, b) ((V)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
 #define BROADCAST(x) ((V)_mm256_broadcastsi128_si256(x))
 #else
 #define AESENC(x, k) ((V)_mm512_aesenc_epi128((__m512i)(x), (__m512i)(k)))
 #define AESENCLAST(x, k) ((V)_mm512_aesenclast_epi128((__m512i)(x), (__m512i)(k)))
 #define UNPACKLO(a, b) ((V)_mm512_unpacklo_epi64((__m512i)(a), (__m512i)(b)))
 #define UNPACKHI(a, b) ((V)_mm512_unpackhi_epi64((__m512i)(a), (__m512i)(b)))
+#define MUL32(a, b) ((V)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
 #define BROADCAST(x) ((V)_mm512_broadcast_i32x4(x))
 #endif
 

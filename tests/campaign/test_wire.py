@@ -22,6 +22,7 @@ from campaign.wire import (
     upload_bytes,
 )
 from fss import dcf
+from fss.proof import proof_bytes
 from tests.campaign.helpers import campaign
 
 CAMPAIGN = campaign()
@@ -52,9 +53,9 @@ def test_an_envelope_round_trips() -> None:
     ("data", "message"),
     [
         (b"", "header of 48 bytes, got 0"),
-        (b"X" + ENVELOPE[1:], "not an upload of version 1"),
-        (ENVELOPE[:4] + b"\2" + ENVELOPE[5:], "not an upload of version 1"),
-        (ENVELOPE[:6] + b"\1" + ENVELOPE[7:], "not an upload of version 1"),
+        (b"X" + ENVELOPE[1:], "not an upload of version 2"),
+        (ENVELOPE[:4] + b"\1" + ENVELOPE[5:], "not an upload of version 2"),
+        (ENVELOPE[:6] + b"\1" + ENVELOPE[7:], "proofs of this campaign have 0 bytes, the upload says 1"),
         (ENVELOPE[:5] + b"\1" + ENVELOPE[6:], "for server 1, but was sent to server 0"),
         (ENVELOPE[:-1], "3 uploads make"),
         (ENVELOPE + b"\0", "3 uploads make"),
@@ -70,6 +71,49 @@ def test_bad_envelopes(data: bytes, message: str) -> None:
         decode_uploads(data, CAMPAIGN, 0)
 
 
+def proved_uploads(count: int = 3, party: int = 0) -> Uploads:
+    rand = RNG.bytes(dcf.PROVED_RAND_BYTES * count)
+    keys, proofs = dcf.gen_proved(np.arange(count), bits=CAMPAIGN.bits, binder=CAMPAIGN.id, rand=rand)
+    return Uploads(RNG.integers(0, 256, (count, 16), dtype=np.uint8), keys[party], proofs[party])
+
+
+PROVED = encode_uploads(CAMPAIGN, proved_uploads())
+PROOF = proof_bytes(CAMPAIGN.key_type(0))
+
+
+def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> None:
+    sent = proved_uploads(5, party=1)
+    assert sent.proofs is not None
+    data = encode_uploads(CAMPAIGN, sent)
+    assert len(data) == upload_bytes(CAMPAIGN, 5, proved=True) == 48 + 5 * (ENTRY + PROOF)
+    body = b"FSSU" + bytes([2, 1]) + struct.pack("<H", PROOF) + CAMPAIGN.digest + struct.pack("<II", 5, ENTRY - 16)
+    for i in range(5):
+        body += sent.ids[i].tobytes() + sent.keys[i : i + 1].to_bytes() + sent.proofs[i : i + 1].to_bytes()
+    assert data == body
+    got = decode_uploads(data, CAMPAIGN, 1, proved=True)
+    assert got.proofs is not None
+    assert np.array_equal(got.proofs.words, sent.proofs.words)
+    assert np.array_equal(got.keys.words, sent.keys.words)
+    assert encode_uploads(CAMPAIGN, got) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "proved", "message"),
+    [
+        (ENVELOPE, True, f"proofs of this campaign have {PROOF} bytes, the upload says 0"),
+        (PROVED, False, f"proofs of this campaign have 0 bytes, the upload says {PROOF}"),
+        (PROVED[:-1], True, "3 uploads make"),
+        (PROVED + b"\0", True, "3 uploads make"),
+        (PROVED[:6] + struct.pack("<H", PROOF - 8) + PROVED[8:], True, f"the upload says {PROOF - 8}"),
+        (PROVED[:-8] + b"\xff" * 8, True, "proof 2, word 13: expected an element of Z_p"),
+        (PROVED[: 48 + ENTRY - 8] + b"\xff" * 8 + PROVED[48 + ENTRY :], True, "key 0, word .*: expected an element"),
+    ],
+)
+def test_bad_envelopes_with_proofs(data: bytes, proved: bool, message: str) -> None:
+    with pytest.raises(InvalidUpload, match=message):
+        decode_uploads(data, CAMPAIGN, 0, proved=proved)
+
+
 def test_an_envelope_of_another_campaign_names_both_digests() -> None:
     other = campaign(title="Other")
     with pytest.raises(DigestMismatch, match=to_base64url(CAMPAIGN.digest)):
@@ -78,17 +122,18 @@ def test_an_envelope_of_another_campaign_names_both_digests() -> None:
 
 @st.composite
 def mutations(draw: st.DrawFn) -> bytes:
-    data = bytearray(ENVELOPE)
+    data = bytearray(draw(st.sampled_from([ENVELOPE, PROVED])))
     for _ in range(draw(st.integers(0, 5))):
         data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
     return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
 
 
-@given(mutations())
-@example(ENVELOPE)
-def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes) -> None:
+@given(mutations(), st.booleans())
+@example(ENVELOPE, False)
+@example(PROVED, True)
+def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes, proved: bool) -> None:
     try:
-        got = decode_uploads(data, CAMPAIGN, 0)
+        got = decode_uploads(data, CAMPAIGN, 0, proved=proved)
     except (InvalidUpload, DigestMismatch):
         return
     assert encode_uploads(CAMPAIGN, got) == data

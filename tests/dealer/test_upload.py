@@ -13,6 +13,9 @@ import pytest
 
 import dealer
 from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
+from campaign.wire import decode_uploads
+from fss.challenge import derive
+from fss.check import accept, sum_and_messages
 from harness.live import ROOT, Pair, name
 from tests.dealer.helpers import DAYS, make, run, sites, stored, urls
 from tests.servers.conftest import new_campaign
@@ -182,4 +185,19 @@ def test_share_is_reproducible_and_prints_nothing() -> None:
 
     first, second = (dealer.share([5, 6], campaign, rand=rand) for _ in range(2))
     assert first.envelope(0) == second.envelope(0)
-    assert repr(first) == "<Shared 2 values, 208 bytes to each server>"
+    assert repr(first) == "<Shared 2 values, 216 bytes to each server>"
+
+
+@pytest.mark.parametrize("scheme", ["dcf", "dpf"])
+def test_envelopes_with_proofs_pass_the_check(scheme: str) -> None:
+    campaign = new_campaign(grid=DAYS, scheme=scheme)
+    shared = dealer.share([5, 6, 200], campaign, rand=os.urandom, proved=True)
+    plain = dealer.share([5, 6, 200], campaign, rand=os.urandom)
+    assert len(shared.envelope(0)) == len(plain.envelope(0)) + 3 * 112
+    challenge = derive(campaign.key_type(0).scheme, campaign.bits, campaign.digest, bytes(32), bytes(32))
+    told = []
+    for server in (0, 1):
+        got = decode_uploads(shared.envelope(server), campaign, server, proved=True)
+        assert got.proofs is not None
+        told.append(sum_and_messages(got.keys, got.proofs, challenge)[1])
+    assert accept(told[0], told[1], challenge).all()

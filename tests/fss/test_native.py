@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fss import BackendError, KeyBatch, dcf, dpf, field
-from fss.backends import using
+from fss import BackendError, KeyBatch, KeyType, Scheme, dcf, dpf, field
+from fss.backends import current, using
+from fss.challenge import Weights
+from fss.evaluate import sum_and_observe
 from fss.field import Words
 from fss.prg import tree_prg
 from tests.fss.helpers import BINDER, NAMES, SCHEMES, Pair, make
@@ -19,6 +21,7 @@ native = pytest.importorskip("fss._native", reason="the native kernel was not bu
 native_backend = pytest.importorskip("fss.native_backend")
 SETS: tuple[str, ...] = native.sets()
 AES_KEYS = tree_prg(BINDER).keys
+KINDS = {dcf: Scheme.DCF, dpf: Scheme.DPF}
 
 element = st.one_of(st.integers(0, field.P - 1), st.sampled_from([0, 1, field.P - 1]))
 both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
@@ -39,11 +42,20 @@ def same(run: Callable[[], Sequence[Words]]) -> Sequence[Words]:
     return reference
 
 
+def some_weights(keys: KeyBatch, seed: int = 0) -> Weights:
+    """Random ones, and in front those that leave no lazy sum room to spare."""
+    nodes = 1 << keys.type.depth
+    drawn = np.random.default_rng(seed).integers(0, field.P, (5, nodes), dtype=np.uint64)
+    drawn[:, : nodes // 2] = field.P - 1
+    return Weights(drawn[:4], drawn[4])
+
+
 def all_shares(scheme: ModuleType, keys: KeyBatch, points: object, threads: int = 1) -> list[Words]:
     return [
         scheme.at_points(keys, points),
         scheme.sum_at_points(keys, points, threads=threads),
         *([scheme.sum_over_domain(keys, threads=threads), scheme.over_domain(keys)] if keys.type.bits <= 12 else []),
+        *(sum_and_observe(keys, some_weights(keys), threads=threads) if keys.type.bits <= 12 else []),
     ]
 
 
@@ -116,7 +128,11 @@ def arguments(function: str) -> list[object]:
     fixed: list[object] = [True, 4, AES_KEYS]
     if function == "gen":
         n = np.zeros(3, np.uint64)
-        return [*fixed, n, np.zeros((3, 4), np.uint64), n, keys.words.copy(), keys.words.copy()]
+        ends = np.zeros((4, 3), np.uint64)
+        return [*fixed, n, np.zeros((3, 4), np.uint64), n, keys.words.copy(), keys.words.copy(), ends]
+    if function == "observe":
+        rows = np.zeros((10, 3), np.uint64)
+        return [*fixed, keys.words, np.zeros((2, 13), np.uint64), np.zeros(16, np.uint64), rows]
     out = np.zeros(16 if function == "add" else (16, 3), np.uint64)
     return [*fixed, keys.words, np.arange(16, dtype=np.uint64), out]
 
@@ -126,7 +142,7 @@ def spoilt(value: object) -> st.SearchStrategy[object]:
     others: list[object] = [
         None,
         b"",
-        bytes(47),
+        bytes(95),
         "x",
         0,
         -1,
@@ -151,7 +167,7 @@ def spoilt(value: object) -> st.SearchStrategy[object]:
 
 
 @settings(max_examples=600, deadline=None)
-@given(data=st.data(), function=st.sampled_from(["gen", "each", "add"]))
+@given(data=st.data(), function=st.sampled_from(["gen", "each", "add", "observe"]))
 def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: str) -> None:
     given_ = arguments(function)
     for at in data.draw(st.sets(st.integers(0, len(given_) - 1), min_size=1, max_size=2)):
@@ -169,7 +185,7 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
     [
         ("add", 1, 0, "bits must be 1 to 32"),
         ("add", 1, 33, "bits must be 1 to 32"),
-        ("add", 2, bytes(47), "48 bytes of AES keys"),
+        ("add", 2, bytes(95), "96 bytes of AES keys"),
         ("add", 1, 5, r"words must have shape \(words, keys\)"),
         ("add", 0, False, r"words must have shape \(words, keys\)"),
         ("add", 4, np.array([2, 1], np.uint64), "sorted and distinct"),
@@ -183,8 +199,16 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
         ("gen", 4, np.zeros((3, 3), np.uint64), r"rand must have shape \(keys, 4\)"),
         ("gen", 4, np.zeros((3, 8), np.uint64)[:, :4], "rand must be contiguous"),
         ("gen", 5, np.zeros(2, np.uint64), "one word a key"),
-        ("gen", 6, np.zeros((13, 2), np.uint64), r"words must have shape \(words, keys\)"),
-        ("gen", 7, np.zeros((12, 3), np.uint64), r"words must have shape \(words, keys\)"),
+        ("gen", 6, np.zeros((14, 2), np.uint64), r"words must have shape \(words, keys\)"),
+        ("gen", 7, np.zeros((13, 3), np.uint64), r"words must have shape \(words, keys\)"),
+        ("gen", 8, np.zeros((3, 3), np.uint64), r"ends must have shape \(4, keys\)"),
+        ("gen", 8, np.zeros((4, 2), np.uint64), r"ends must have shape \(4, keys\)"),
+        ("observe", 4, np.zeros((3, 13), np.uint64), r"weights must have shape \(nodes, 13\)"),
+        ("observe", 4, np.zeros((2, 12), np.uint64), r"weights must have shape \(nodes, 13\)"),
+        ("observe", 4, np.zeros((2, 26), np.uint64)[:, :13], r"weights must have shape \(nodes, 13\)"),
+        ("observe", 5, np.zeros(15, np.uint64), "one row for each point"),
+        ("observe", 6, np.zeros((9, 3), np.uint64), r"seen \(2 \+ leaves, keys\)"),
+        ("observe", 6, np.zeros((10, 2), np.uint64), r"seen \(2 \+ leaves, keys\)"),
     ],
 )
 def test_wrong_sizes_are_named(function: str, at: int, value: object, message: str) -> None:
@@ -202,11 +226,15 @@ def test_only_instruction_sets_of_this_processor_can_be_chosen() -> None:
 
 def test_the_known_answer_is_numpy_s_and_every_set_gives_it() -> None:
     alphas, rand, beta = native_backend.self_test_input()
-    seen = hashlib.sha256()
+    seeds, seen = np.frombuffer(rand, np.uint64).reshape(-1, 4), hashlib.sha256()
     with using("numpy"):
         for scheme in (dcf, dpf):
-            first, second = scheme.gen(alphas, bits=5, binder=b"self-test", rand=rand, beta=beta)
-            for array in (first.words, second.words, scheme.sum_over_domain(first)):
+            type = KeyType(KINDS[scheme], 5, 0, b"self-test")
+            words = np.empty((type.words, 70), np.uint64), np.empty((type.words, 70), np.uint64)
+            ends = current().gen(type, scheme._fill, alphas, seeds, beta, words)
+            states = np.stack([ends.lo[0], ends.hi[0], ends.lo[1], ends.hi[1]])
+            sums, rows = sum_and_observe(KeyBatch(type, words[0]), native_backend.self_test_weights())
+            for array in (*words, states, sums, rows):
                 seen.update(array.tobytes())
     assert seen.hexdigest() == native_backend.KNOWN_ANSWER
     try:

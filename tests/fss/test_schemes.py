@@ -14,6 +14,8 @@ from tests.oracle.fss import Oracle
 
 P = field.P
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
 
 

@@ -19,6 +19,8 @@ FALSE_ALARM = 1e-6
 BITS = 12
 KEYS = 40_000
 
+pytestmark = pytest.mark.usefixtures("each_backend")
+
 both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
 both_parties = pytest.mark.parametrize("party", [0, 1])
 

@@ -1,6 +1,7 @@
 /* Drives the kernel without Python, for sanitizers and valgrind (make sanitize).
  *
- *   driver           make and evaluate keys of many shapes in buffers without a byte to spare; the sums must be right
+ *   driver           make, evaluate and check keys of many shapes in buffers without a byte to spare; the sums must be
+ *                    right, and a check must see the same of both parties' keys but for the node on the path
  *   driver secrets   the same, all secrets being uninitialised memory: valgrind then reports every branch and every
  *                    address that depends on one
  *   driver leak      branch on such a secret, to see that valgrind would
@@ -35,7 +36,7 @@ struct trial {
     struct shape shape;
     struct schedule schedule;
     size_t keys;
-    uint64_t *alphas, *rand, *beta, *words[2];
+    uint64_t *alphas, *rand, *beta, *words[2], *ends;
 };
 
 static void make(struct trial *t, int defined)
@@ -45,8 +46,9 @@ static void make(struct trial *t, int defined)
     t->rand = words_of(4 * t->keys, UINT64_MAX, defined);
     t->beta = words_of(t->keys, P >> 1, defined);
     for (int b = 0; b < 2; b++) t->words[b] = words_of(rows * t->keys, 0, 0);
+    t->ends = words_of(4 * t->keys, 0, 0);
     struct gen_job job = {t->shape, &t->schedule, t->keys, (char *)t->alphas, (char *)t->rand, (char *)t->beta,
-                          {rows_of(t->words[0], t->keys), rows_of(t->words[1], t->keys)}};
+                          {rows_of(t->words[0], t->keys), rows_of(t->words[1], t->keys)}, rows_of(t->ends, t->keys)};
     if (t->set->gen(&job)) abort();
 }
 
@@ -54,7 +56,7 @@ static void make(struct trial *t, int defined)
 static uint64_t *evaluate(const struct trial *t, int party, const uint64_t *points, uint64_t answers, int defined)
 {
     uint64_t *sums = words_of(answers, 0, 1), *each = words_of(answers * t->keys, 0, 0);
-    struct eval_job job = {t->shape, &t->schedule, t->keys, rows_of(t->words[party], t->keys), points, answers, sums, {0}};
+    struct eval_job job = {t->shape, &t->schedule, t->keys, rows_of(t->words[party], t->keys), points, answers, sums, {0}, NULL, {0}};
     if (t->set->eval(&job)) abort();
     job.sums = NULL, job.each = rows_of(each, t->keys);
     if (t->set->eval(&job)) abort();
@@ -80,18 +82,42 @@ static void check(const struct trial *t, const uint64_t *points, uint64_t answer
     free(of1);
 }
 
+/* The sums of a check's pass are those without it, and its steps add up, over both parties, to one payload a key. */
+static void observe(const struct trial *t, uint64_t answers, int defined)
+{
+    uint64_t nodes = UINT64_C(1) << depth(&t->shape), rows = SEEN_ROWS + leaves(&t->shape), *seen[2];
+    uint64_t *weights = words_of(nodes * WEIGHTS, LOW_31 >> 1, 1);
+    for (int b = 0; b < 2; b++) {
+        uint64_t *sums = words_of(answers, 0, 1), *plain = evaluate(t, b, NULL, answers, defined);
+        seen[b] = words_of(rows * t->keys, 0, 0);
+        struct eval_job job = {t->shape, &t->schedule, t->keys, rows_of(t->words[b], t->keys), NULL, answers, sums, {0},
+                               weights, rows_of(seen[b], t->keys)};
+        if (t->set->eval(&job)) abort();
+        for (uint64_t a = 0; defined && a < answers; a++)
+            if (sums[a] % P != plain[a] % P) printf("%s: a check changes the sum\n", t->set->name), exit(1);
+        free(sums), free(plain);
+    }
+    for (size_t k = 0; defined && k < t->keys; k++) {
+        uint64_t sum = 0;
+        for (uint64_t row = SEEN_ROWS; row < rows; row++)
+            sum = (sum + seen[0][row * t->keys + k] + P - seen[1][row * t->keys + k]) % P;
+        if (sum != t->beta[k] % P) printf("%s: wrong steps\n", t->set->name), exit(1);
+    }
+    free(weights), free(seen[0]), free(seen[1]);
+}
+
 static void try(const struct set *set, struct shape shape, size_t keys, int defined)
 {
     uint8_t aes[HASHES][16];
     struct trial t = {.set = set, .shape = shape, .keys = keys};
-    for (int i = 0; i < 48; i++) aes[i / 16][i % 16] = random_word();
+    for (int i = 0; i < 16 * HASHES; i++) aes[i / 16][i % 16] = random_word();
     fss_schedule(&t.schedule, aes);
     make(&t, defined);
     uint64_t last = (UINT64_C(1) << shape.bits) - 1, *points = words_of(2, 0, 1);
     points[0] = last / 3, points[1] = last;
     check(&t, points, 2, defined);
-    if (shape.bits < 10) check(&t, NULL, last + 1, defined);
-    free(points), free(t.alphas), free(t.rand), free(t.beta), free(t.words[0]), free(t.words[1]);
+    if (shape.bits < 10) check(&t, NULL, last + 1, defined), observe(&t, last + 1, defined);
+    free(points), free(t.alphas), free(t.rand), free(t.beta), free(t.words[0]), free(t.words[1]), free(t.ends);
 }
 
 int main(int count, char **arguments)

@@ -22,6 +22,7 @@ ON_BLOCKS(enc, _mm_aesenc_si128)
 ON_BLOCKS(enc_last, _mm_aesenclast_si128)
 ON_BLOCKS(unpack_lo, _mm_unpacklo_epi64)
 ON_BLOCKS(unpack_hi, _mm_unpackhi_epi64)
+ON_BLOCKS(mul_32, _mm_mul_epu32)
 
 static inline __attribute__((always_inline, target(TARGET))) Wide four_times(__m128i x)
 {
@@ -35,6 +36,7 @@ static inline __attribute__((always_inline, target(TARGET))) Wide four_times(__m
 #define AESENCLAST enc_last
 #define UNPACKLO unpack_lo
 #define UNPACKHI unpack_hi
+#define MUL32 mul_32
 #define BROADCAST four_times
 
 #include "vector.h"

@@ -1,7 +1,7 @@
 """DCF and DPF, one key and one bit at a time, on Python integers and bytes.
 
 Follows Boyle et al. (Eurocrypt 2021) Figure 3 and Boyle, Gilboa, Ishai (CCS 2016) Figure 1 line by line, with the two
-changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a terminal node of up to four leaves.
+changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a terminal node of up to eight leaves.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from Crypto.Cipher import AES
 from Crypto.Hash import TurboSHAKE128
 
 P = 2**61 - 1
+USES = "left", "right", "value", "leaf", "check 0", "check 1"
 
 
 def aes_key(dst: bytes, binder: bytes) -> bytes:
@@ -61,7 +62,7 @@ class Key:
     leaf_cw: list[int] = field(default_factory=list)
 
     def serialise(self, binder: bytes) -> bytes:
-        out = bytes([1, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, self.party]) + aes_key(b"tag", binder)[:4]
+        out = bytes([2, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, self.party]) + aes_key(b"tag", binder)[:4]
         out += self.root
         both = zip(self.t_left_cw, self.t_right_cw, strict=True)
         out += sum((left ^ right) << i for i, (left, right) in enumerate(both)).to_bytes(8, "little")
@@ -70,6 +71,24 @@ class Key:
             if self.scheme == "dcf":
                 out += self.v_cw[i].to_bytes(8, "little")
         return out + b"".join(v.to_bytes(8, "little") for v in self.leaf_cw)
+
+
+def parse(data: bytes) -> Key:
+    """One key from its bytes, whose form is not checked."""
+    scheme, bits, party = {1: "dcf", 2: "dpf"}[data[1]], data[2], data[3]
+    level = 24 if scheme == "dcf" else 16
+    key, body = Key(scheme, bits, party, data[8:24]), data[32:]
+    apart = int.from_bytes(data[24:32], "little")
+    for i in range(bits - min(3, bits)):
+        seed, body = body[:16], body[16:]
+        key.seed_cw.append(with_control(seed, 0))
+        key.t_left_cw.append(control(seed))
+        key.t_right_cw.append(control(seed) ^ (apart >> i & 1))
+        if level == 24:
+            key.v_cw.append(int.from_bytes(body[:8], "little"))
+            body = body[8:]
+    key.leaf_cw = [int.from_bytes(body[i : i + 8], "little") for i in range(0, len(body), 8)]
+    return key
 
 
 class Node(NamedTuple):
@@ -82,9 +101,9 @@ class Node(NamedTuple):
 class Oracle:
     def __init__(self, scheme: str, bits: int, binder: bytes) -> None:
         self.scheme, self.bits, self.binder = scheme, bits, binder
-        self.leaf_bits = min(2, bits)
+        self.leaf_bits = min(3, bits)
         self.depth = bits - self.leaf_bits
-        self.keys = {name: aes_key(name.encode(), binder) for name in ("left", "right", "value")}
+        self.keys = {name: aes_key(name.encode(), binder) for name in USES}
 
     def node(self, seed: bytes) -> Node:
         left, right = hash_block(self.keys["left"], seed), hash_block(self.keys["right"], seed)
@@ -92,7 +111,7 @@ class Oracle:
         return Node(left, right, convert(v[0]), convert(v[1]))
 
     def leaves(self, seed: bytes) -> list[int]:
-        blocks = [hash_block(self.keys[side], seed) for side in ("left", "right")]
+        blocks = [hash_block(self.keys[side], seed) for side in ("left", "right", "value", "leaf")]
         return [convert(w) for block in blocks for w in words(block)][: (1 << self.leaf_bits)]
 
     def gen(self, alpha: int, beta: int, rand: bytes) -> tuple[Key, Key]:

@@ -8,7 +8,17 @@ import numpy as np
 from tests.oracle.fss import Oracle, P
 
 BINDER = bytes(range(32))
-CASES = [(1, 0, 1), (1, 1, 1), (2, 3, P - 1), (3, 5, 1), (8, 200, 7), (16, 40_000, 1), (32, 2**32 - 1, 1), (32, 0, 0)]
+CASES = [
+    (1, 0, 1),
+    (1, 1, 1),
+    (2, 3, P - 1),
+    (3, 5, 1),
+    (4, 9, 1),
+    (8, 200, 7),
+    (16, 40_000, 1),
+    (32, 2**32 - 1, 1),
+    (32, 0, 0),
+]
 
 
 def good(scheme: str, bits: int, alpha: int, beta: int) -> dict[str, object]:
@@ -36,19 +46,19 @@ def bad() -> list[dict[str, str]]:
     changes = {
         "empty": (b"", "header of 8 bytes, got 0"),
         "short_header": (key[:7], "header of 8 bytes, got 7"),
-        "version": (b"\2" + key[1:], "version 2 is not known"),
+        "version": (b"\1" + key[1:], "version 1 is not known"),
         "scheme": (key[:1] + b"\3" + key[2:], "scheme 3 is not known"),
         "no_bits": (key[:2] + b"\0" + key[3:], "domain bits must be 1 to 32, got 0"),
         "too_many_bits": (key[:2] + b"\x21" + key[3:], "domain bits must be 1 to 32, got 33"),
         "party": (key[:3] + b"\2" + key[4:], "party must be 0 or 1, got 2"),
         "tag": (key[:4] + b"\0\0\0\0" + key[8:], "another campaign"),
-        "truncated": (key[:-1], "has 208 bytes; got 207 bytes"),
-        "extended": (key + b"\0", "got 209 bytes, which is 1 keys and 1 bytes more"),
-        "other_bits": (key[:2] + b"\7" + key[3:], "over 7 bits has 184 bytes; got 208"),
+        "truncated": (key[:-1], "has 216 bytes; got 215 bytes"),
+        "extended": (key + b"\0", "got 217 bytes, which is 1 keys and 1 bytes more"),
+        "other_bits": (key[:2] + b"\7" + key[3:], "over 7 bits has 192 bytes; got 216"),
         "root_control": (key[:3] + b"\1" + key[4:], "word 0: expected a top bit equal to party 1"),
-        "control": (key[:24] + (1 << 6).to_bytes(8, "little") + key[32:], "word 2: expected at most 6 bits"),
+        "control": (key[:24] + (1 << 5).to_bytes(8, "little") + key[32:], "word 2: expected at most 5 bits"),
         "level_value": (key[:48] + p + key[56:], "word 5: expected an element of Z_p"),
-        "leaf_value": (key[:-8] + p, "word 24: expected an element of Z_p"),
+        "leaf_value": (key[:-8] + p, "word 25: expected an element of Z_p"),
         "two_kinds": (key + key[:3] + b"\1" + key[4:], "key 1 has another header"),
     }
     return [{"name": name, "key": value.hex(), "error": error} for name, (value, error) in changes.items()]

@@ -1,0 +1,126 @@
+"""What the two servers draw together to check keys: once a campaign, after nothing can be uploaded any more.
+
+Each server's seed follows from a secret that it keeps, and both seeds' commitments stand in the campaign itself, hence
+in the digest that every upload carries. So nobody can choose a challenge, and a campaign has only one: a second
+challenge for the same key would show where its value lies among the leaves of a terminal node (docs/security.md).
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from fss import field
+from fss.errors import DomainError, ShapeError
+from fss.field import Words
+from fss.keys import CONTROL, KeyType, Scheme
+from fss.polynomial import lagrange, vanishing
+
+SEED_BYTES = 32
+COMMITMENT_BYTES = 32
+MAX_BITS = 20
+HASHES = 4  # field elements that the state of a terminal node is hashed to, and corrections of a proof
+
+_SEED, _COMMITMENT, _CHALLENGE = (b"fss-ecdf check %s 1\n" % use for use in (b"seed", b"commitment", b"challenge"))
+
+
+def check_seed(secret: bytes, campaign: bytes) -> bytes:
+    """A server's share of the challenge: the same after any restore, since it follows from its long-term secret."""
+    if len(secret) < SEED_BYTES:
+        raise ShapeError(f"a server's secret has at least {SEED_BYTES} bytes, got {len(secret)}")
+    return hmac.digest(secret, _SEED + _exactly(campaign, "a campaign's id"), "sha256")
+
+
+def commitment(party: int, campaign: bytes, seed: bytes) -> bytes:
+    """What stands in the campaign: it binds the server to its seed and hides it."""
+    if party not in (0, 1):
+        raise DomainError(f"party must be 0 or 1, got {party!r}")
+    opened = bytes([party]) + _exactly(campaign, "a campaign's id") + _exactly(seed, "a check seed")
+    return hashlib.sha256(_COMMITMENT + opened).digest()
+
+
+def fits(committed: bytes, party: int, campaign: bytes, seed: bytes) -> bool:
+    """Whether a seed is the one that was committed to."""
+    return hmac.compare_digest(committed, commitment(party, campaign, seed))
+
+
+def _exactly(data: bytes, what: str) -> bytes:
+    if len(data) != SEED_BYTES:
+        raise ShapeError(f"{what} has {SEED_BYTES} bytes, got {len(data)}")
+    return data
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each terminal node k counts in a digest: shapes (HASHES, nodes) and (nodes,)."""
+
+    hashes: Words  # of h_i: z_k r_k rho_i, with z_k = k + 1
+    control: Words  # of the control bit: r_k
+
+    @cached_property
+    def limbs(self) -> Words:
+        """For the native kernel, node by node: the low 30 bits of each weight, the high 31, the low ones doubled, then
+        the control bit's weight."""
+        low, high = self.hashes & np.uint64((1 << 30) - 1), self.hashes >> np.uint64(30)
+        return np.ascontiguousarray(np.concatenate([low, high, low * np.uint64(2), self.control[np.newaxis]]).T)
+
+
+@dataclass(frozen=True, repr=False)
+class Challenge:
+    """One campaign's random numbers, in Z_p. Secret until both servers are frozen; does not print them."""
+
+    scheme: Scheme
+    bits: int
+    tau: int
+    total: Words  # of shape ()
+    rho: Words
+    common: Words  # shape (2, words): for the low and the high 32 bits of every word that both keys share
+    weights: Weights
+
+    @cached_property
+    def lagrange(self) -> Words:
+        """Weights that take the values of a polynomial at 0..m to its value at tau."""
+        return np.array(lagrange(_leaves(self.bits), self.tau), np.uint64)
+
+    @cached_property
+    def vanishing(self) -> Words:
+        """(tau - 1)...(tau - m), of shape ()."""
+        return np.array(vanishing(_leaves(self.bits), self.tau), np.uint64)
+
+
+def _leaves(bits: int) -> int:
+    return KeyType(Scheme.DPF, bits, 0, b"-").leaves
+
+
+def check_bits(bits: int) -> None:
+    """Raise unless keys over so many bits can be checked."""
+    if bits > MAX_BITS:
+        raise DomainError(f"keys over more than {MAX_BITS} bits cannot be checked, since that needs the whole domain")
+
+
+@lru_cache(maxsize=4)
+def derive(scheme: Scheme, bits: int, digest: bytes, seed0: bytes, seed1: bytes) -> Challenge:
+    """The challenge of a campaign, from its digest and both servers' seeds."""
+    check_bits(bits)
+    type = KeyType(scheme, bits, 0, b"-")
+    nodes, common = 1 << type.depth, 2 * (type.words - CONTROL + HASHES)
+    seeds = _exactly(seed0, "a check seed") + _exactly(seed1, "a check seed")
+    drawn = _elements(_CHALLENGE + _exactly(digest, "a campaign's digest") + seeds, 2 + HASHES + common + nodes)
+    # tau is the first element outside 0..m: at those points a proof's polynomial is not hidden.
+    first = int(np.argmax(drawn > type.leaves))
+    total, rho, common_weights, r = np.split(drawn[first + 1 :], np.cumsum([1, HASHES, common]))
+    r = r[:nodes]
+    z = np.arange(1, nodes + 1, dtype=np.uint64)
+    weights = Weights(field.mul(field.mul(z, r), rho[:, np.newaxis]), r)
+    return Challenge(scheme, bits, int(drawn[first]), total.reshape(()), rho, common_weights.reshape(2, -1), weights)
+
+
+# An element is dropped with probability 2^-61, a tau with 2^-57: these many more are enough for ever.
+_SPARE = 16
+
+
+def _elements(message: bytes, count: int) -> Words:
+    stream = np.frombuffer(hashlib.shake_256(message).digest(8 * (count + _SPARE)), np.uint64) & field.MASK
+    return np.asarray(stream[stream != field.MASK])

@@ -1,0 +1,83 @@
+"""What one server sees of an honest party's check says nothing about the value.
+
+As in test_secrecy.py, thresholds are normal quantiles at which the chance of any false alarm in a test, by the union
+bound over all its bits, is below 1e-6; seeds are fixed.
+"""
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fss.check import DIGEST, F, Q, sum_and_messages
+from fss.field import Words
+from tests.fss.helpers import NAMES, SCHEMES
+from tests.fss.test_check import challenge, proved
+from tests.fss.test_secrecy import threshold
+
+BITS = 6
+KEYS = 20_000
+
+both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
+
+
+def coins(elements: Words) -> NDArray[np.float64]:
+    """The 61 bits of elements as +-1, one row for each key."""
+    bits = (elements[..., np.newaxis] >> np.arange(61, dtype=np.uint64)) & np.uint64(1)
+    return np.asarray(2 * np.moveaxis(bits, 1, 0).reshape(elements.shape[1], -1).astype(np.float64) - 1)
+
+
+def largest_bias(elements: Words) -> float:
+    """The largest z-score of any bit."""
+    return float(np.abs(coins(elements).sum(axis=0)).max() / np.sqrt(elements.shape[1]))
+
+
+def largest_correlation(elements: Words, alphas: NDArray[np.int64]) -> float:
+    """The largest z-score of the agreement of any bit with any bit of alpha."""
+    of_alpha = 2.0 * ((alphas[:, np.newaxis] >> np.arange(BITS)) & 1) - 1
+    return float(np.abs(coins(elements).T @ of_alpha).max() / np.sqrt(len(alphas)))
+
+
+@both_schemes
+@pytest.mark.parametrize("party", [0, 1])
+@pytest.mark.parametrize("alpha", [0, 8, 37, 63])
+def test_proofs_and_messages_are_uniform_for_a_fixed_value(scheme: ModuleType, party: int, alpha: int) -> None:
+    keys, proofs = proved(scheme, np.full(KEYS, alpha), BITS, seed=alpha)
+    told = sum_and_messages(keys[party], proofs[party], challenge(scheme, BITS))[1].words
+    seen = np.concatenate([proofs[party].words, told])
+    assert largest_bias(seen) < threshold(61 * len(seen))
+
+
+@both_schemes
+@pytest.mark.parametrize("party", [0, 1])
+def test_no_bit_of_them_correlates_with_a_bit_of_the_value(scheme: ModuleType, party: int) -> None:
+    alphas = np.random.default_rng(5).integers(0, 1 << BITS, KEYS)
+    keys, proofs = proved(scheme, alphas, BITS, seed=6)
+    c = challenge(scheme, BITS)
+    mine, theirs = (sum_and_messages(keys[b], proofs[b], c)[1].words for b in (party, 1 - party))
+    assert np.array_equal(mine[DIGEST], theirs[DIGEST])
+    # What the other server sends, alone and with what this one has: their sums are f and q themselves.
+    together = np.stack([(mine[row] + theirs[row]) % np.uint64(2**61 - 1) for row in (F, Q)])
+    seen = np.concatenate([proofs[party].words, theirs, together])
+    assert largest_correlation(seen, alphas) < threshold(61 * BITS * len(seen))
+
+
+def test_these_tests_can_fail() -> None:
+    """Two challenges for one key show its place in a terminal node; so would a proof without w."""
+    scheme = SCHEMES[0]
+    alphas = np.random.default_rng(5).integers(0, 1 << BITS, KEYS)
+    keys, proofs = proved(scheme, alphas, BITS, seed=6)
+    f, lagrange = [], []
+    for number in (0, 1):
+        c = challenge(scheme, BITS, number)
+        both = [sum_and_messages(keys[b], proofs[b], c)[1].words[F] for b in (0, 1)]
+        f.append([int(a) + int(b) for a, b in zip(*both, strict=True)])
+        lagrange.append([int(x) for x in c.lagrange])
+    # f = w L_0 + L_(leaf + 1) at two points: w drops out.
+    p = 2**61 - 1
+    places = [(lagrange[0][i + 1] * lagrange[1][0] - lagrange[1][i + 1] * lagrange[0][0]) % p for i in range(8)]
+    found = [places.index((a * lagrange[1][0] - b * lagrange[0][0]) % p) for a, b in zip(*f, strict=True)]
+    assert found == (alphas % 8).tolist()
+    leaked = np.array([[lagrange[0][i + 1] for i in found]], np.uint64)
+    assert largest_correlation(leaked, alphas) > threshold(61 * BITS)
