@@ -12,7 +12,7 @@ Problem
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
 |       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded
 +-- TryAgain                nothing was lost; the same request may succeed later
-    +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, Unavailable
+    +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable
 """
 
 import json
@@ -179,6 +179,10 @@ class PeerMismatch(TryAgain):
 
 class StorageFull(TryAgain):
     code, status, title = "storage-full", 507, "The server's disk is full; nothing was stored"
+
+
+class StorageBusy(TryAgain):
+    code, status, title = "storage-busy", 503, "The server's database is busy; nothing was stored"
 
 
 class Unavailable(TryAgain):

@@ -40,7 +40,7 @@ class Server:
         self.stopping = False
 
     async def start(self) -> None:
-        await self.writer.run(self.storage.jobs.release)  # one process has one database here
+        await self.writer.run(self.storage.jobs.renew_all)  # one process has one database here
         self.workman.start()
 
     async def stop(self) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
+import numpy as np
+
 from campaign.errors import Problem
 from campaign.spec import to_base64url
 from servers import log, metrics
@@ -156,6 +158,8 @@ class Workman:
             held.note("evaluating", done)
 
         share = await whole_share(campaign, key_file(self._settings, campaign, sealed), self._executor, report)
+        if await asyncio.to_thread(folder.load_curve, "noised", noise.covers, campaign.bits, np.uint64) is not None:
+            return
         curve = await asyncio.to_thread(noised.curve, share, noise)
         await asyncio.to_thread(folder.save_curve, "noised", noise.covers, curve)
         metrics.CURVE_SECONDS.observe(time.monotonic() - started)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from campaign.errors import Problem, StorageFull, Unavailable
+from campaign.errors import Problem, StorageBusy, StorageFull
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=20000", "secure_delete=ON")
 # SQLite takes at most 32766 variables in a statement.
@@ -67,7 +67,7 @@ def forget(engine: Engine) -> None:
         if busy is not None and busy[0] == 0:
             return
         time.sleep(0.1)
-    raise StorageFull("the database is busy, so what was erased is still in its log; try again", retry_after=5)
+    raise StorageBusy("the database is busy, so what was erased is still in its log; try again", retry_after=5)
 
 
 class Transaction:
@@ -109,5 +109,5 @@ def as_problem(error: DBAPIError) -> Problem:
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return StorageFull("the disk is full; nothing was stored", retry_after=60)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Unavailable("the database is busy; nothing was stored", retry_after=5)
+        return StorageBusy("the database is busy; nothing was stored", retry_after=5)
     return StorageFull("the database does not accept writes now; nothing was stored", retry_after=5)

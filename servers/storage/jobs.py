@@ -10,6 +10,8 @@ from servers.storage.schema import JOBS
 
 WAITING, READY, FAILED = "waiting", "ready", "failed"
 
+_ANEW = {"phase": WAITING, "progress": 0.0, "problem": None, "owner": None, "until": 0.0}
+
 
 @dataclass(frozen=True)
 class Job:
@@ -49,16 +51,16 @@ class Jobs:
             mine = _is(job.campaign, job.wave) & (JOBS.c.owner == owner)
             return db.execute(JOBS.update().where(mine).values(**values)).rowcount == 1
 
-    def release(self) -> None:
-        """End all leases: for a process that knows that it is the only one."""
+    def renew_all(self) -> None:
+        """At the start of a process that knows that it is the only one: no lease holds, and all that was made is looked
+        at again, for files may be missing or damaged."""
         with Transaction(self._engine) as db:
-            db.execute(JOBS.update().where(JOBS.c.phase != READY).values(owner=None, until=0.0))
+            db.execute(JOBS.update().values(_ANEW))
 
     def again(self, campaign_id: bytes, wave: int = 0) -> None:
         """Do it once more, from the start: what it made is missing or damaged."""
         with Transaction(self._engine) as db:
-            values = {"phase": WAITING, "progress": 0.0, "problem": None, "owner": None, "until": 0.0}
-            db.execute(JOBS.update().where(_is(campaign_id, wave), JOBS.c.phase == READY).values(**values))
+            db.execute(JOBS.update().where(_is(campaign_id, wave), JOBS.c.phase == READY).values(_ANEW))
 
 
 def add(db: Connection, campaign_id: bytes, wave: int) -> None:

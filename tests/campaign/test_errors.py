@@ -31,6 +31,7 @@ def test_codes_are_unique_and_stable() -> None:
             "seal-not-agreed",
         ],
         *[
+            "storage-busy",
             "storage-full",
             "too-few-uploads",
             "too-many-requests",

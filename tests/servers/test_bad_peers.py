@@ -134,7 +134,7 @@ def _drip(handler: Any) -> None:
 
 
 def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="1.0")
+    pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="3.0")
     with pair:
         campaign, _ = filled(pair)
         pair.seal(campaign)
@@ -144,7 +144,7 @@ def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
         with impostor(pair, _drip), pair.analyst(0) as client:
             response = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": "0.3"})
             taken = time.monotonic() - started
-        assert (response.status_code, taken < 3) == (503, True)
+        assert (response.status_code, taken < 12) == (503, True)
 
 
 @pytest.mark.parametrize(

@@ -268,8 +268,8 @@ def test_a_locked_database_is_a_problem_document(tmp_path: Path) -> None:
         response = pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0])
         db.execute("ROLLBACK")
         db.close()
-        assert response.status_code == 507
-        assert response.json()["type"].endswith("storage-full")
+        assert response.status_code == 503
+        assert response.json()["type"].endswith("storage-busy")
         assert int(response.headers["retry-after"]) > 0
         assert pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0]).status_code == 200
         assert "Traceback" not in pair.log(0)

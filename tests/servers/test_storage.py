@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from campaign.errors import Problem, StorageFull, Unavailable
+from campaign.errors import Problem, StorageBusy, StorageFull
 from campaign.spec import Campaign
 from servers.lifecycle.admission import NewUploads
 from servers.storage.database import Damaged, Transaction, as_problem
@@ -80,7 +80,7 @@ def test_errors_are_what_they_are(storage: Storage) -> None:
     full = sa.exc.OperationalError("", {}, _failure(sqlite3.SQLITE_FULL))
     busy = sa.exc.OperationalError("", {}, _failure(sqlite3.SQLITE_BUSY))
     assert isinstance(as_problem(full), StorageFull)
-    assert isinstance(as_problem(busy), Unavailable)
+    assert isinstance(as_problem(busy), StorageBusy)
 
 
 def _failure(code: int) -> sqlite3.OperationalError:
@@ -114,5 +114,5 @@ def test_a_job_is_there_when_a_wave_is_sealed_and_has_one_owner(storage: Storage
 def test_the_only_process_takes_over_at_once(storage: Storage) -> None:
     sealed(storage)
     assert storage.jobs.take("dead", now=100.0, until=110.0) is not None
-    storage.jobs.release()
+    storage.jobs.renew_all()
     assert storage.jobs.take("new", now=101.0, until=111.0) is not None
