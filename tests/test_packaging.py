@@ -25,11 +25,11 @@ FOREIGN = {
 }
 
 
-def run(*words: str | Path, code: int = 0, timeout: float = 900, **env: str) -> str:
+def run(*words: str | Path, code: int = 0, env: dict[str, str] | None = None) -> str:
     """Away from the checkout's modules; returns what was printed, standard error included."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        list(map(str, words)), env={**clean, **env}, capture_output=True, text=True, timeout=timeout, check=False
+        list(map(str, words)), env={**clean, **(env or {})}, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -91,9 +91,9 @@ def servers(programs: Path, pair: Path) -> Iterator[None]:
         for role in (0, 1):
             config = pair / f"server{role}" / "server.toml"
             with (pair / f"server{role}.log").open("wb") as log:
-                words = [programs / "fss-server", "run", "--config", config]
+                words: list[str | Path] = [programs / "fss-server", "run", "--config", config]
                 processes.append(subprocess.Popen(words, cwd=pair, stderr=log))
-            health = [programs / "fss-server", "health", "--config", config]
+            health: list[str | Path] = [programs / "fss-server", "health", "--config", config]
             until = time.monotonic() + 60
             while subprocess.run(health, cwd=pair, capture_output=True, check=False).returncode:
                 assert time.monotonic() < until, (pair / f"server{role}.log").read_text()
@@ -115,7 +115,7 @@ def test_a_campaign_with_nothing_else_installed(
     campaign = tmp_path / "campaign.toml"
     shutil.copy(ROOT / "examples" / "risk-score.toml", campaign)
     with servers(server, pair):
-        operator = [server / "fss-server", "campaign", "--operator", pair / "operator.toml"]
+        operator: list[str | Path] = [server / "fss-server", "campaign", "--operator", pair / "operator.toml"]
         run(*operator, "create", campaign)
         lines = campaign.with_suffix(".env").read_text().replace("export ", "").replace("'", "").splitlines()
         env = dict(line.split("=", 1) for line in lines)
@@ -123,13 +123,13 @@ def test_a_campaign_with_nothing_else_installed(
         sent = run(
             *(dealer / "fss-dealer", "upload", "--csv", values, "--column", "score"),
             *("--stratum-column", "outcome", "--yes", "--receipt", tmp_path / "receipt.json"),
-            **env,
+            env=env,
         )
         assert "both servers have stored 2000 values" in sent
         run(*operator, "seal", env["FSS_ID"])
         env["FSS_TOKEN"] = (pair / "server0" / "analyst.token").read_text().strip()
-        assert "auc" in run(analyst / "fss-analyst", "roc", "--plot", tmp_path / "roc.png", **env)
-        run(analyst / "fss-analyst", "report", "--out", tmp_path / "report.html", **env)
+        assert "auc" in run(analyst / "fss-analyst", "roc", "--plot", tmp_path / "roc.png", env=env)
+        run(analyst / "fss-analyst", "report", "--out", tmp_path / "report.html", env=env)
     assert "Calibration" in (tmp_path / "report.html").read_text()
 
 

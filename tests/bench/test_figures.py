@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import figures, index
-from bench.paper.data import SOURCES
-from bench.paper.figure import Claim, Options, read_csv, write_csv
-from bench.paper.roc import area_between
+from bench import index
+from bench.figures import run as figures
+from bench.figures.data import SOURCES
+from bench.figures.figure import Claim, Options, read_csv, write_csv
+from bench.figures.roc import area_between
 from tests.analyst.helpers import two_strata
 
 pytestmark = pytest.mark.slow

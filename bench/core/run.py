@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import keys, noise, output, roles
+from bench import output
+from bench.core import keys, noise, roles
 from bench.output import Result, print_table, write_json
 from fss import dcf
 from fss.backends import using
@@ -28,7 +29,7 @@ def main(argv: list[str]) -> int:
 
 _MEMORY_CHILD = """
 import sys
-from bench.core import peak_of_domain_sum
+from bench.core.run import peak_of_domain_sum
 print(peak_of_domain_sum(int(sys.argv[1]), int(sys.argv[2])))
 """
 

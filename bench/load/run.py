@@ -16,9 +16,9 @@ import httpx
 import numpy as np
 
 from bench import output
-from bench.load_plot import draw
+from bench.load.plot import draw
+from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
-from bench.samples import Calls, Sample, sample
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name

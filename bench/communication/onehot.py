@@ -8,7 +8,7 @@ The servers sum what they hold; running sums over the positions are the curve. T
 
 import numpy as np
 
-from bench.pointwise import PARTY_BYTES
+from bench.communication.pointwise import PARTY_BYTES
 from campaign.errors import InvalidUpload
 from campaign.spec import Campaign
 from dealer.sharing import Rand

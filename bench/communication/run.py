@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from bench import communication_plots, output
-from bench.communication_tables import APPROXIMATELY, Table, all_tables, summary
-from bench.docs import write_between
-from bench.findings import Found, Key, Plan, Runs
-from bench.output import print_table, write_json
-from bench.protocols import (
+from bench import output
+from bench.communication import plots
+from bench.communication.findings import Found, Key, Plan, Runs
+from bench.communication.model import Model, parts
+from bench.communication.protocols import (
     OURS,
     Study,
     bare_connections,
@@ -27,8 +26,10 @@ from bench.protocols import (
     run_pointwise,
     study_campaign,
 )
-from bench.traffic import Counted, Run
-from bench.traffic_model import Model, parts
+from bench.communication.tables import APPROXIMATELY, Table, all_tables, summary
+from bench.communication.traffic import Counted, Run
+from bench.docs import write_between
+from bench.output import print_table, write_json
 from harness.live import ROOT
 from harness.proxy import Count
 
@@ -54,7 +55,7 @@ def main(argv: list[str]) -> int:
     print_table(found.results())
     write_json(args.json, found.results(), args.seed, **found.as_json())
     if args.out is not None:
-        communication_plots.draw(found, args.out)
+        plots.draw(found, args.out)
     if args.docs:
         write_page(found, tables, args.seed)
     return 0
@@ -63,7 +64,7 @@ def main(argv: list[str]) -> int:
 def write_page(found: Found, tables: list[Table], seed: int) -> None:
     """Tables and plots of this run, between the markers of docs/benchmarks.md."""
     about, docs = output.about(seed), ROOT / "docs"
-    pictures = communication_plots.draw(found, docs / "images")
+    pictures = plots.draw(found, docs / "images")
     command = f"`{about['command']}`, commit {about['commit']}, seed {seed}, {about['cpu']}, {about['cores']} cores."
     marks = f"{APPROXIMATELY} marks what was extrapolated from the measured costs of connections and messages."
     shown = [f"![{caption}](images/{path.name})" for path, caption in pictures]

@@ -13,8 +13,8 @@ import numpy as np
 from httpcore import AnyIOBackend
 
 import dealer
-from bench import formulas, onehot, pointwise
-from bench.traffic import BaselinePair, Counted, Meter, Run
+from bench.communication import formulas, onehot, pointwise
+from bench.communication.traffic import BaselinePair, Counted, Meter, Run
 from campaign.spec import Campaign, Placed
 from dealer.sharing import Rand
 from harness.live import Pair, name

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import httpx
 
-from bench.baseline_server import Holding
+from bench.communication.server import Holding
 from campaign.spec import Campaign
 from client.tokens import hash_token, new_token
 from harness.live import Pair, name
@@ -61,7 +61,7 @@ class Run:
 class BaselinePair(Pair):
     """Two servers of the pointwise and one-hot protocols."""
 
-    program = ("bench.baseline_server",)
+    program = ("bench.communication.server",)
 
     def hold(self, protocol: str, campaign: Campaign, secrets_of: Sequence[tuple[bytes, bytes]]) -> None:
         """Tell both servers of a campaign, with the seed and context of each server's noise."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from PIL import Image
 
 from bench import docs, output
-from bench.paper import hosmer, roc, runtime, synthetic
-from bench.paper.figure import Claim, Figure, MissingData, Options, read_csv, write_csv
+from bench.figures import hosmer, roc, runtime, synthetic
+from bench.figures.figure import Claim, Figure, MissingData, Options, read_csv, write_csv
 
 START, END = "<!-- figures: made by python -m bench figures --docs -->", "<!-- end of figures -->"
 FIGURES: dict[str, Figure] = {

@@ -6,7 +6,7 @@ from analyst.curve import Curve, Floats, smoothed
 from analyst.options import Smoothing
 from analyst.release import Release
 from analyst.roc import Roc
-from bench.paper.data import STRATA, Scored, campaign
+from bench.figures.data import STRATA, Scored, campaign
 from servers.release.noise import NoiseTree
 
 SHORT: dict[str, Smoothing] = {"raw": "none", "1-norm": "l1", "2-norm": "l2", "isotonic": "isotonic"}

@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analyst.roc import Roc
-from bench.paper import release
-from bench.paper.data import SOURCES, load
-from bench.paper.figure import STYLES, Claim, Figure, Options, Row, draw_lines, means, save, spread
+from bench.figures import release
+from bench.figures.data import SOURCES, load
+from bench.figures.figure import STYLES, Claim, Figure, Options, Row, draw_lines, means, save, spread
 
 EXAMPLES = {"heart": 0.5, "bank": 0.2, "diabetes": 0.05}
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from tqdm import tqdm
 
 from analyst import smooth
-from bench.paper.figure import Claim, Figure, Options, Row, means, save
-from bench.paper.synthetic import published
+from bench.figures.figure import Claim, Figure, Options, Row, means, save
+from bench.figures.synthetic import published
 
 RUNS = 3
 

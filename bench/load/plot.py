@@ -6,8 +6,8 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
+from bench.load.samples import Calls, Sample
 from bench.output import about
-from bench.samples import Calls, Sample
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt

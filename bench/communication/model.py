@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench import formulas, onehot, pointwise
-from bench.protocols import OURS
-from bench.traffic import Run
+from bench.communication import formulas, onehot, pointwise
+from bench.communication.protocols import OURS
+from bench.communication.traffic import Run
 from campaign.spec import Campaign
 from harness.proxy import RECORD_OVERHEAD, Count
 

@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 
 from analyst import calibration, smooth
 from analyst.calibration import Floats
-from bench.paper import release
-from bench.paper.data import SOURCES, STRATA, Scored, campaign, load
-from bench.paper.figure import Claim, Figure, Options, Row, means, save, spread
+from bench.figures import release
+from bench.figures.data import SOURCES, STRATA, Scored, campaign, load
+from bench.figures.figure import Claim, Figure, Options, Row, means, save, spread
 from campaign.wire import GroupsQuery
 from fss import field
 from servers.compute.unnoised import Unnoised

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from bench import onehot, pointwise
-from bench.findings import Found, Key
-from bench.protocols import OURS
-from bench.traffic_model import Row
+from bench.communication import onehot, pointwise
+from bench.communication.findings import Found, Key
+from bench.communication.model import Row
+from bench.communication.protocols import OURS
 
 APPROXIMATELY = "≈"
 CROSSOVERS = ("crossover, kept alive", "crossover, new connections")

@@ -6,11 +6,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from bench import onehot, pointwise
-from bench.communication_tables import LINES, size
-from bench.findings import Found, Key
-from bench.protocols import OURS
-from bench.traffic_model import Row
+from bench.communication import onehot, pointwise
+from bench.communication.findings import Found, Key
+from bench.communication.model import Row
+from bench.communication.protocols import OURS
+from bench.communication.tables import LINES, size
 
 STYLES: dict[Key, dict[str, object]] = {
     (OURS, True): {"color": "#0b3c5d", "linestyle": "-", "marker": "o", "linewidth": 2.2},

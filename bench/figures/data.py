@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.paper.figure import MissingData
+from bench.figures.figure import MissingData
 from campaign.spec import Campaign
 
 STEP = 0.00025

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyst import smooth
+from bench.figures.synthetic import published
 from bench.measure import best_in_turn
 from bench.output import Result
-from bench.paper.synthetic import published
 from campaign.spec import Campaign
 from dealer.derive import Source
 from dealer.records import from_csv
@@ -67,7 +67,7 @@ def _large(args: argparse.Namespace) -> list[Result]:
     what = "2-norm smoothing, N = 2^20, paper-tree"
     if args.rounds < 3:
         return [*found, Result("smooth_l2_1m_s", None, what), Result("smooth_l2_1m_gb", None, what + ", memory")]
-    command = [sys.executable, "-c", f"from bench import roles; roles.million({args.seed})"]
+    command = [sys.executable, "-c", f"from bench.core import roles; roles.million({args.seed})"]
     seconds, gigabytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return [
         *found,

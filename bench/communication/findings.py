@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, dataclass
 
-from bench import pointwise
+from bench.communication import pointwise
+from bench.communication.model import Model, Row, as_row, crossover
+from bench.communication.protocols import OURS
+from bench.communication.traffic import Run
 from bench.output import Result
-from bench.protocols import OURS
-from bench.traffic import Run
-from bench.traffic_model import Model, Row, as_row, crossover
 from harness.proxy import Count
 
 Key = tuple[str, bool]  # protocol, and whether connections are kept alive

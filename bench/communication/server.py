@@ -1,4 +1,4 @@
-"""python -m bench.baseline_server --config FILE: one of two servers of the pointwise and the one-hot protocol.
+"""python -m bench.communication.server --config FILE: one of two servers of the pointwise and the one-hot protocol.
 
 The same HTTPS stack, noise, answers and messages between servers as ours; only what parties send differs, and that
 nothing is stored. What it holds for a campaign stands in a file in its data folder (`Holding`).
@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from bench import onehot, pointwise
+from bench.communication import onehot, pointwise
 from campaign.errors import InvalidQuery, NotAuthenticated, UnknownCampaign, UploadConflict
 from campaign.spec import Campaign, check_digest
 from campaign.wire import SHARES_TYPE, ShareQuery, Shares, encode_shares, read
@@ -177,7 +177,7 @@ def build_app(settings: Settings) -> FastAPI:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.baseline_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.communication.server", description=__doc__)
     parser.add_argument("--config", type=Path, required=True)
     settings = load(parser.parse_args(argv).config)
     serve(build_app(settings), settings, listen(settings))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from analyst import Client, Release, plot, report
-from bench import formulas
+from bench.communication import formulas
 from campaign.spec import Campaign
 from fss.evaluate import cores
 from harness.live import Pair

@@ -1,0 +1,1 @@
+"""Keys, noise and smoothing against other libraries."""

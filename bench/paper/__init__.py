@@ -1,1 +1,0 @@
-"""The paper's experiments, one file a figure, through the same functions that the product uses."""

@@ -1,0 +1,1 @@
+"""Two real servers: throughput, answers, memory."""
