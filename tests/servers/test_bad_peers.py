@@ -127,7 +127,7 @@ def _drip(handler: Any) -> None:
     handler.send_header("Content-Length", "1000000")
     handler.end_headers()
     with suppress(OSError):
-        for _ in range(40):
+        for _ in range(160):
             handler.wfile.write(b"x")
             handler.wfile.flush()
             time.sleep(0.25)
