@@ -60,9 +60,13 @@ async def ecdf(
 
 @router.get("/v1/campaigns/{cid}/curve", tags=["answers"], response_model=EcdfAnswer, dependencies=[BEARER])
 async def curve(cid: CampaignId, request: Request, stratum: Stratum = None) -> Response:
-    """The whole curve, as JSON, CSV (Accept: text/csv) or numpy (Accept: application/x-npy)."""
-    asked, counts = await _whole(cid, request, stratum)
+    """The whole curve, as JSON, CSV (Accept: text/csv) or numpy (Accept: application/x-npy).
+
+    In numpy's format it goes on to the end of the stratum's padding, where nobody is: what is noise there and nothing
+    else makes the rest more exact.
+    """
     accept = request.headers.get("accept", "")
+    asked, counts = await _whole(cid, request, stratum, padded="application/x-npy" in accept)
     return await asyncio.to_thread(_curve, asked, counts, accept)
 
 
@@ -150,11 +154,14 @@ def _levels(text: str) -> list[float]:
     return levels
 
 
-async def _whole(cid: str, request: Request, stratum: str | None) -> tuple[answer.Question, answer.Counts]:
-    """A question about a stratum's whole curve, and its counts."""
+async def _whole(
+    cid: str, request: Request, stratum: str | None, *, padded: bool = False
+) -> tuple[answer.Question, answer.Counts]:
+    """A question about a stratum's whole curve, and its counts; with those of its padding, if wanted."""
     entry, asked = await question(cid, request, stratum)
     await _need_curve(node_of(request), entry)
-    return asked, await asked.counts(np.arange(entry.campaign.grid.size))
+    grid = entry.campaign.grid
+    return asked, await asked.counts(np.arange(1 << grid.bits if padded else grid.size))
 
 
 async def _need_curve(node: Node, entry: Entry) -> None:
