@@ -126,4 +126,4 @@ def _promising(before: Floats, inside: Counts, errors: Floats, start: Counts, si
     ends = errors[start - 1], errors[start + size - 1]
     least = np.minimum(*(np.where(np.isinf(e), 0.0, e) for e in ends))
     highest = np.maximum(np.abs(before), np.abs(before + inside)) + rest
-    return np.divide(highest, least, out=np.full(highest.shape, np.inf), where=least > 0)
+    return np.asarray(np.divide(highest, least, out=np.full(highest.shape, np.inf), where=least > 0))
