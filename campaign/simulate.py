@@ -86,17 +86,17 @@ def _laplace(rate: float, shape: tuple[int, ...], rng: np.random.Generator) -> F
 _UNLIKELY = 4.0
 
 
-def largest_deviations(noise: SliceTree, count: int, rng: np.random.Generator) -> Floats:
+def largest_deviations(noise: SliceTree, count: int, rng: np.random.Generator, floor: float = 0.0) -> Floats:
     """The largest deviation of each of so many curves of both servers, in standard errors, over all positions.
 
     As `noise_curves`, top down, but only into nodes that may still hold the largest deviation of their curve: at 2^20
-    positions a few in a hundred.
+    positions a few in a hundred. What is below the floor is not looked for: such curves are told as the floor.
     """
     if noise.epsilon / noise.instances < 0.99 * _COARSEST:
         noise = type(noise)(noise.depth, _COARSEST)
     errors = np.sqrt(SERVERS * np.append(noise.variance(np.arange(noise.positions)), 0.0))
     errors[errors < 1e-9] = np.inf  # where nothing is noisy, nothing deviates
-    best, curve = np.zeros(count), np.arange(count)
+    best, curve = np.full(count, floor), np.arange(count)
     start, before, nodes = np.zeros(count, np.int64), np.zeros(count), np.zeros((SERVERS, count), np.int64)
     for level in range(noise.depth - 1, -1, -1):
         f = _centre(noise.tables[level].floats)
