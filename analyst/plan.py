@@ -1,0 +1,56 @@
+"""fss-analyst plan: expected errors of a campaign before it exists. Asks nobody."""
+
+import argparse
+from typing import Any
+
+from analyst.show import show
+from analyst.table import Columns, Tabular
+from campaign import planning
+from campaign.errors import InvalidInput
+
+
+class _Plan(Tabular):
+    """Expected errors for every n and epsilon."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._grid = {"thresholds": args.thresholds, "strata": args.strata}
+        more = {**self._grid, "instances": args.instances}
+        self._accuracy = args.accuracy
+        pairs = [(n, epsilon) for n in args.n for epsilon in args.epsilon]
+        self._errors = [planning.expected_errors(n=n, epsilon=epsilon, **more) for n, epsilon in pairs]
+        self._needed: dict[str, list[float]] = {}
+        if args.accuracy is not None:
+            self._needed["parties_needed"] = [
+                planning.parties_for(args.accuracy, epsilon=epsilon, **more) for _, epsilon in pairs
+            ]
+
+    def columns(self) -> Columns:
+        errors = self._errors
+        return {
+            "n": [e.n for e in errors],
+            "epsilon": [e.epsilon for e in errors],
+            "point_error": [e.point for e in errors],
+            "band_95": [e.band for e in errors],
+            "quantile_steps": [e.quantile_steps for e in errors],
+            **self._needed,
+        }
+
+    def about(self) -> dict[str, Any]:
+        return {**self._grid, "accuracy": self._accuracy}
+
+
+def plan(args: argparse.Namespace) -> None:
+    show(args, _Plan(args))
+    if args.json or args.csv:
+        return
+    print("\npoint error: one standard error of the curve at a threshold, as a fraction of n")
+    print("band 95: the whole curve is within this fraction of n of the truth, with probability 95 %")
+    print("quantile steps: standard error of a quantile in steps of the grid, for values spread evenly over it")
+    if args.accuracy is not None:
+        more = {"thresholds": args.thresholds, "strata": args.strata, "instances": args.instances}
+        for n in args.n:
+            try:
+                needed = f"{planning.epsilon_for(args.accuracy, n=n, **more):.2g}"
+            except InvalidInput:
+                needed = "more than any campaign may have"
+            print(f"for a point error of {args.accuracy:g} with n = {n}: epsilon {needed}")
