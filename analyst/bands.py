@@ -6,7 +6,7 @@ Kiefer, Wolfowitz and Massart share what a band may miss evenly, and their width
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -54,7 +54,7 @@ def simultaneous_factor(campaign: Campaign, rates: Mapping[Strata, Floats], conf
         if np.sort(largest)[rank - 1] <= _FLOOR:
             largest = _of_whole_tree(*about, 0.0)
     else:
-        largest = _largest(campaign, rates, count, seed)
+        largest = _largest(campaign, rates, seed)
     # The order statistic whose coverage is at least the wanted one; noise is integer, and its own value must be inside.
     return float(np.sort(largest)[rank - 1]) * (1 + 1e-9)
 
@@ -66,21 +66,38 @@ def _of_whole_tree(depth: int, epsilon: float, instances: int, count: int, seed:
     return largest_deviations(noise, count, np.random.default_rng(seed), floor)
 
 
-def _largest(campaign: Campaign, rates: Mapping[Strata, Floats], count: int, seed: int) -> Floats:
+def _largest(campaign: Campaign, rates: Mapping[Strata, Floats], seed: int) -> Floats:
     """The largest deviation of each simulated curve, in standard errors, over all strata."""
     variances = {strata: CountNoise(campaign, strata).rate_variances(r) for strata, r in rates.items()}
     found: list[float] = []
-    for noise in simulated(campaign, count, seed):
+    for noise in simulated(campaign, seed):
         parts = [_standardised(campaign, noise, s, rates[s], np.sqrt(v)) for s, v in variances.items()]
         found.extend(np.max(parts, axis=0))
     return np.array(found)
 
 
-def simulated(campaign: Campaign, count: int, seed: int) -> Iterator[Floats]:
-    """Noise of both servers at all released positions given what is public, (some, positions) at a time."""
+def simulated(campaign: Campaign, seed: int = 0) -> Iterator[Floats]:
+    """Noise of both servers at all released positions given what is public, (some, positions) at a time.
+
+    Bands, tests and errors by simulation of a release all use the same: it is drawn once.
+    """
+    count = curves_for(campaign)
     batch = min(count, max(1, _AT_ONCE >> campaign.bits))
     for number, start in enumerate(range(0, count, batch)):
         yield _given_facts(public.facts(campaign), min(batch, count - start), seed, number)
+
+
+def simulated_parts(
+    campaign: Campaign, strata: Sequence[Strata], most: int, seed: int = 0
+) -> Iterator[tuple[Floats, ...]]:
+    """The noise of the counts of several strata, one simulated release after the other, up to so many."""
+    left = most
+    for noise in simulated(campaign, seed):
+        parts = [stratum_part(campaign, noise[:left], chosen) for chosen in strata]
+        yield from zip(*parts, strict=True)
+        left -= len(noise)
+        if left <= 0:
+            return
 
 
 @lru_cache(maxsize=4)

@@ -30,8 +30,6 @@ from campaign.errors import InvalidQuery
 
 Floats = NDArray[np.float64]
 
-_RUNS = 999
-
 
 @dataclass(frozen=True)
 class Comparison(Estimates):
@@ -115,14 +113,10 @@ def kolmogorov_smirnov_p(first: Curve, second: Curve, seed: int = 0) -> float:
     campaign, rng = first.campaign, np.random.default_rng([seed, 7])
     pooled = np.maximum(first.cells, 0.0) + np.maximum(second.cells, 0.0)
     shares, found = pooled / pooled.sum(), _apart(first.counts, second.counts)
-    reached, runs = 0, min(_RUNS, bands.curves_for(campaign))
-    for noise in bands.simulated(campaign, runs, seed=seed + 2):
-        parts = [bands.stratum_part(campaign, noise, curve.strata) for curve in (first, second)]
-        for row in zip(*parts, strict=True):
-            drawn = [
-                np.cumsum(rng.multinomial(round(curve.total), shares)).astype(np.float64) for curve in (first, second)
-            ]
-            reached += _apart(*(_published(d, e) for d, e in zip(drawn, row, strict=True))) >= found - 1e-12
+    reached, runs = 0, bands.curves_for(campaign)
+    for row in bands.simulated_parts(campaign, [first.strata, second.strata], runs, seed):
+        drawn = [np.cumsum(rng.multinomial(round(curve.total), shares)).astype(float) for curve in (first, second)]
+        reached += _apart(*(_published(d, e) for d, e in zip(drawn, row, strict=True))) >= found - 1e-12
     return (1 + reached) / (runs + 1)
 
 

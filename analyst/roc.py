@@ -132,12 +132,10 @@ class Roc(Tabular):
         counted = [np.maximum(curve.cells, 0.0) for curve in curves]
         found = average_precision(*counted)
         noisy, sampled, rng = [], [], np.random.default_rng(0)
-        for noise in bands.simulated(self.negative.campaign, _RUNS, seed=1):
-            parts = [bands.stratum_part(curve.campaign, noise, curve.strata) for curve in curves]
-            for row in zip(*parts, strict=True):
-                again = [rng.poisson(c).astype(np.float64) for c in counted]
-                noisy.append(average_precision(*(_smoothed(c, e) for c, e in zip(counted, row, strict=True))))
-                sampled.append(average_precision(*(_smoothed(c, e) for c, e in zip(again, row, strict=True))))
+        for row in bands.simulated_parts(self.negative.campaign, [curve.strata for curve in curves], _RUNS):
+            again = [rng.poisson(c).astype(np.float64) for c in counted]
+            noisy.append(average_precision(*(_smoothed(c, e) for c, e in zip(counted, row, strict=True))))
+            sampled.append(average_precision(*(_smoothed(c, e) for c, e in zip(again, row, strict=True))))
         bias, error = float(np.mean(noisy)) - found, float(np.std(noisy))
         if abs(bias) > error + 1e-3:
             return None

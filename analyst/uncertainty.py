@@ -114,7 +114,7 @@ class CountNoise:
         """Standard errors of the counts from each threshold's cell on."""
         variance, shared = self._all
         before, with_total = np.append(0.0, variance[:-1]), np.append(0.0, shared[:-1])
-        return np.sqrt(np.maximum(self.total_variance - 2 * with_total + before, 0.0))
+        return np.asarray(np.sqrt(np.maximum(self.total_variance - 2 * with_total + before, 0.0)))
 
     def rate_variances(self, rates: ArrayLike, index: Index | None = None) -> Floats:
         """Variances of count - rate * total, which has noise e_i - F_i e."""
