@@ -71,7 +71,10 @@ def calibration_curve(negative: Curve, positive: Curve, confidence: float = 0.95
     rates, (first, second) = local_rates(x, negative.cells, positive.cells, at, width)
     parts = [(negative, first), (positive, second)]
     noise = uncertainty.covariance(negative.campaign, weights(parts))
-    sampling = sum((g * np.maximum(curve.cells, 0.0)) @ g.T for curve, g in parts)
+    # An outcome varies by r (1 - r) where the curve is r: less shaky than squared residuals where few have a score.
+    share = np.clip(np.interp(x, at, rates), 1 / total, 1 - 1 / total)
+    lead = second - first
+    sampling = (lead * pooled * share * (1 - share)) @ lead.T
     both: dict[Interval, Floats] = {"noise": noise, "population": np.asarray(noise + sampling)}
     errors = {kind: np.sqrt(np.maximum(np.diag(c), 0.0)) for kind, c in both.items()}
     factors = {kind: bands.joint_factor(c, confidence) for kind, c in both.items()}
