@@ -5,17 +5,18 @@ is linear in the two published curves: O_1 counts the positives of a group, E_1 
 O_0 and E_0 the rest. All of it is post-processing of the one release. `from_answer` takes the same numbers from the
 servers' /groups instead (Algorithm 2 of the paper, corrected), which costs epsilon from the reserve.
 
-H = sum over groups of (O_1 - E_1)^2 / E_1 + (O_0 - E_0)^2 / E_0. Without noise it has about a chi-square distribution
-with Q - 2 degrees of freedom if the model was fitted to these people, and with Q if it was not. Noise makes H larger:
-the chi-square p-value is then too small. `p_value` is one that includes the noise: the share of simulated calibrated
-models whose H, noise included, is at least as large.
+H = sum over groups of (O_1 - E_1)^2 / E_1 + (O_0 - E_0)^2 / E_0. Noise in O - E adds its own squares, whose mean is
+known: `corrected` takes it off. Without noise H has about a chi-square distribution with Q - 2 degrees of freedom if
+the model was fitted to these people, and with Q if it was not. With noise that p-value is too small. `p_value`
+includes the noise: it is the share of simulated calibrated models whose H, noise included, is at least as large.
 
 Defined behaviour: a group in which E_0 or E_1 is below 1 after noise is left out of H and of Q and marked; with fewer
 than three groups left H and its p-values are not numbers, and a note says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -24,6 +25,7 @@ from scipy.special import chdtrc  # scipy.stats takes a second to load
 
 from analyst import uncertainty
 from analyst.curve import Curve
+from analyst.estimate import INTERVALS, Interval, limits_as_columns, ratio_interval
 from analyst.quantile import inverse
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery
@@ -38,10 +40,14 @@ _RUNS = 9999
 
 @dataclass(frozen=True)
 class Groups:
-    """Of each group: what was observed and expected, rows O_0, O_1, E_0, E_1; and the noise's covariance (4 Q, 4 Q)."""
+    """Of each group: what was observed and expected, rows O_0, O_1, E_0, E_1; and the noise's covariance (4 Q, 4 Q).
+
+    `expected` are E_0 and E_1 as H divides by them: of smoothed curves, where there are any.
+    """
 
     upper_ends: Floats
     table: Floats
+    expected: Floats
     noise: Floats
     n: int
     epsilon: float
@@ -53,33 +59,47 @@ class Groups:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        return np.asarray((self.table[2:] >= LEAST_EXPECTED).all(axis=0) & (self.sizes >= LEAST_EXPECTED))
+        return np.asarray((self.expected >= LEAST_EXPECTED).all(axis=0) & (self.sizes >= LEAST_EXPECTED))
+
+    @cached_property
+    def of_differences(self) -> Floats:
+        """The noise's covariance of O - E, rows as those of `table`: (2 Q, 2 Q)."""
+        k = 2 * self.upper_ends.size
+        return self.noise[:k, :k] + self.noise[k:, k:] - self.noise[:k, k:] - self.noise[k:, :k]
 
 
-def from_curves(negative: Curve, positive: Curve, groups: SupportsIndex | Sequence[float] = 10) -> Groups:
-    """Groups of about equal size, or up to given scores, from two strata of a release."""
-    if negative.campaign.digest != positive.campaign.digest or negative.stratum == positive.stratum:
+def check_scores(negative: Curve, positive: Curve) -> None:
+    """Two groups of one campaign whose grid is one of probabilities."""
+    if negative.campaign.digest != positive.campaign.digest or set(negative.strata) & set(positive.strata):
         raise InvalidQuery("calibration needs two different strata of one campaign")
     grid = negative.campaign.grid
     if grid.values != "float" or grid.all_thresholds[0] < 0 or grid.all_thresholds[-1] > 1:
         raise InvalidQuery("calibration needs a grid of scores between 0 and 1")
+
+
+def from_curves(negative: Curve, positive: Curve, groups: SupportsIndex | Sequence[float] = 10) -> Groups:
+    """Groups of about equal size, or up to given scores, from two strata of a release."""
+    check_scores(negative, positive)
+    grid = negative.campaign.grid
     if isinstance(groups, SupportsIndex):
         ends = even_ends(negative.counts + positive.counts, int(groups))
     else:
         ends = grid.index_at(list(groups))
     if ends.size < 3 or not (np.diff(np.concatenate([[-1], ends])) > 0).all():
         raise InvalidQuery("calibration needs at least 3 groups, whose upper ends increase by a step of the grid")
-    member = _membership(ends, grid.size)
-    nothing, tau = np.zeros_like(member), grid.all_thresholds
-    weights = {
-        negative.stratum: np.vstack([member, nothing, member * (1 - tau), member * tau]),
-        positive.stratum: np.vstack([nothing, member, member * (1 - tau), member * tau]),
-    }
+    member, score = _membership(ends, grid.size), negative.values
+    nothing, above, below = np.zeros_like(member), member * score, member * (1 - score)
+    rows = [
+        (negative, np.vstack([member, nothing, below, above])),
+        (positive, np.vstack([nothing, member, below, above])),
+    ]
     # The raw counts: in them everything is linear, and the covariance of the noise exact.
-    sums = sum(weights[curve.stratum] @ np.diff(curve.raw, prepend=0.0) for curve in (negative, positive))
+    table = np.asarray(sum(w @ curve.raw_cells for curve, w in rows)).reshape(4, -1)
+    pooled = np.maximum(negative.cells, 0.0) + np.maximum(positive.cells, 0.0)
+    weights = {stratum: w for curve, w in rows for stratum in curve.strata}
     noise = uncertainty.covariance(negative.campaign, weights)
-    table = np.asarray(sums).reshape(4, -1)
-    return Groups(tau[ends], table, noise, negative.n, negative.epsilon)
+    expected = np.vstack([below @ pooled, above @ pooled])
+    return Groups(grid.thresholds(ends), table, expected, noise, negative.n, negative.epsilon)
 
 
 def from_answer(answer: GroupsAnswer) -> Groups:
@@ -87,7 +107,7 @@ def from_answer(answer: GroupsAnswer) -> Groups:
     rows = [answer.observed_negative, answer.observed_positive, answer.expected_negative, answer.expected_positive]
     errors = np.repeat([answer.observed_error, answer.expected_error], 2 * len(answer.upper_ends))
     table = np.array(rows, np.float64)
-    return Groups(np.array(answer.upper_ends), table, np.diag(errors**2), answer.n, answer.epsilon)
+    return Groups(np.array(answer.upper_ends), table, table[2:], np.diag(errors**2), answer.n, answer.epsilon)
 
 
 def even_ends(counts: Floats, groups: int) -> Index:
@@ -103,11 +123,16 @@ def _membership(ends: Index, size: int) -> Floats:
     return np.equal.outer(np.arange(ends.size), np.searchsorted(ends, np.arange(size))).astype(np.float64)
 
 
-def statistic(table: Floats, used: NDArray[np.bool_]) -> Floats:
-    """H of one table (4, Q) or of many (..., 4, Q)."""
-    observed, expected = table[..., :2, :], table[..., 2:, :]
-    terms = np.divide((observed - expected) ** 2, expected, out=np.zeros_like(expected), where=used)
+def statistic(groups: Groups, differences: Floats) -> Floats:
+    """H of differences O - E, (2, Q) or many (..., 2, Q)."""
+    terms = differences**2 / np.maximum(groups.expected, LEAST_EXPECTED) * groups.used
     return np.asarray(terms.sum(axis=(-2, -1)))
+
+
+def noise_in_statistic(groups: Groups) -> float:
+    """What the noise adds to H on average: its variance in each difference, over what is expected."""
+    variance = np.diag(groups.of_differences).reshape(2, -1)
+    return float((variance / np.maximum(groups.expected, LEAST_EXPECTED) * groups.used).sum())
 
 
 @dataclass(frozen=True)
@@ -117,6 +142,7 @@ class Calibration(Tabular):
     groups: Groups
     fitted: bool
     statistic: float
+    corrected: float  # without what the noise adds to it on average, and not below 0
     degrees_of_freedom: int
     chi_square_p: float
     p_value: float
@@ -130,21 +156,29 @@ class Calibration(Tabular):
     @property
     def observed(self) -> Floats:
         """The share of positives in each group."""
-        return _ratio(self.groups.table[1], self.groups.sizes, self.groups.used)
-
-    @property
-    def observed_errors(self) -> Floats:
-        """Standard errors of `observed` by the noise, to first order."""
-        count, g = self.groups.upper_ends.size, self.groups
-        rate = np.nan_to_num(self.observed)
-        weights = np.hstack([np.diag(-rate), np.diag(1 - rate)])
-        variance = np.diag(weights @ g.noise[: 2 * count, : 2 * count] @ weights.T)
-        return _ratio(np.sqrt(variance), g.sizes, g.used)
+        return np.clip(_ratio(self.groups.table[1], self.groups.sizes, self.groups.used), 0.0, 1.0)
 
     @property
     def observed_over_expected(self) -> float:
         """Calibration in the large: all positives over all expected ones."""
         return float(self.groups.table[1].sum() / max(self.groups.table[3].sum(), LEAST_EXPECTED))
+
+    def limits(self, confidence: float = 0.95) -> Mapping[Interval, tuple[Floats, Floats]]:
+        """Both intervals of `observed`."""
+        g, q, z, found = self.groups, self.groups.upper_ends.size, uncertainty.z_score(confidence), {}
+        of_both = g.noise[: 2 * q, : 2 * q]
+        positive, negative = np.diag(of_both)[q:], np.diag(of_both)[:q]
+        shared = np.diag(of_both[q:, :q])
+        size_variance, with_size = positive + negative + 2 * shared, positive + shared
+        for kind in INTERVALS:
+            binomial = np.maximum(g.sizes, 0.0) if kind == "population" else np.zeros(q)
+            quadratic = positive, binomial - 2 * with_size, size_variance - binomial
+            low, high = ratio_interval(g.table[1], g.sizes, quadratic, z)
+            found[kind] = (
+                np.where(g.used, np.fmin(low, self.observed), np.nan),
+                np.where(g.used, np.fmax(high, self.observed), np.nan),
+            )
+        return found
 
     def columns(self) -> Columns:
         g = self.groups
@@ -155,7 +189,7 @@ class Calibration(Tabular):
             "expected_positive": g.table[3],
             "mean_score": self.predicted,
             "share_positive": self.observed,
-            "share_error": self.observed_errors,
+            **limits_as_columns(self.limits()),
             "used": [bool(u) for u in g.used],
         }
 
@@ -164,12 +198,14 @@ class Calibration(Tabular):
             "n": self.groups.n,
             "epsilon": self.groups.epsilon,
             "hosmer_lemeshow": self.statistic,
+            "hosmer_lemeshow_corrected": self.corrected,
             "degrees_of_freedom": self.degrees_of_freedom,
             "p_value": self.p_value,
             "p_value_chi_square_ignoring_noise": self.chi_square_p,
             "expected_statistic_if_calibrated": self.null_mean,
             "observed_over_expected": self.observed_over_expected,
             "fitted_on_these_people": self.fitted,
+            "confidence": 0.95,
             "notes": self.notes,
         }
 
@@ -182,7 +218,7 @@ class Calibration(Tabular):
         if self.null_mean > 1.25 * self.degrees_of_freedom:
             found.append(
                 f"noise alone lifts H of a calibrated model from {self.degrees_of_freedom} to {self.null_mean:.1f}: "
-                "trust the p-value that includes it, not chi-square's"
+                "trust the corrected H and the p-value that includes the noise, not chi-square's"
             )
         return found
 
@@ -196,13 +232,14 @@ def hosmer_lemeshow(groups: Groups, *, fitted: bool = True, runs: int = _RUNS, s
     used = groups.used
     freedom = int(used.sum()) - (2 if fitted else 0)
     if used.sum() < 3:
-        return Calibration(groups, fitted, np.nan, freedom, np.nan, np.nan, np.nan)
-    found = float(statistic(groups.table, used))
+        return Calibration(groups, fitted, np.nan, np.nan, freedom, np.nan, np.nan, np.nan)
+    found = float(statistic(groups, groups.table[:2] - groups.table[2:]))
     simulated = _null(groups, fitted, runs, np.random.default_rng(seed))
     return Calibration(
         groups,
         fitted,
         found,
+        max(0.0, found - noise_in_statistic(groups)),
         freedom,
         float(chdtrc(freedom, found)),
         float((1 + (simulated >= found).sum()) / (runs + 1)),
@@ -216,7 +253,7 @@ def _null(groups: Groups, fitted: bool, runs: int, rng: np.random.Generator) -> 
     Fitting a model holds two combinations of the residuals at zero (an intercept and a slope), as it does in the
     chi-square distribution with Q - 2 degrees of freedom.
     """
-    used, expected = groups.used, np.maximum(groups.table[2:], LEAST_EXPECTED)
+    used, expected = groups.used, np.maximum(groups.expected, LEAST_EXPECTED)
     spread = np.sqrt(expected[0] * expected[1] / expected.sum(axis=0)) * used
     residual = rng.normal(size=(runs, used.size))
     if fitted:
@@ -224,8 +261,6 @@ def _null(groups: Groups, fitted: bool, runs: int, rng: np.random.Generator) -> 
         basis = np.linalg.qr(np.column_stack([spread, spread * slope]))[0]
         residual -= (residual @ basis) @ basis.T
     moved = residual * spread
-    noise = rng.multivariate_normal(np.zeros(len(groups.noise)), groups.noise, runs, method="eigh").reshape(runs, 4, -1)
-    # The published E stay what they are: they divide in H, too, and their noise enters by the differences O - E.
-    tables = np.broadcast_to(np.vstack([expected, expected]), (runs, 4, used.size)).copy()
-    tables[:, :2] += np.stack([-moved, moved], axis=1) + noise[:, :2] - noise[:, 2:]
-    return statistic(tables, used)
+    covariance = groups.of_differences
+    noise = rng.multivariate_normal(np.zeros(len(covariance)), covariance, runs, method="eigh", check_valid="ignore")
+    return statistic(groups, np.stack([-moved, moved], axis=1) + noise.reshape(runs, 2, -1))

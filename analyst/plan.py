@@ -1,13 +1,15 @@
-"""Which epsilon, and how many parties? Expected errors as a table."""
+"""fss-analyst plan: expected errors of a campaign before it exists. Asks nobody."""
 
 import argparse
 from typing import Any
 
+from analyst.show import show
 from analyst.table import Columns, Tabular
+from campaign.errors import InvalidInput
 from campaign.noise import planning
 
 
-class Plan(Tabular):
+class _Plan(Tabular):
     """Expected errors for every n and epsilon."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -35,3 +37,20 @@ class Plan(Tabular):
 
     def about(self) -> dict[str, Any]:
         return {**self._grid, "accuracy": self._accuracy}
+
+
+def plan(args: argparse.Namespace) -> None:
+    show(args, _Plan(args))
+    if args.json or args.csv:
+        return
+    print("\npoint error: one standard error of the curve at a threshold, as a fraction of n")
+    print("band 95: the whole curve is within this fraction of n of the truth, with probability 95 %")
+    print("quantile steps: standard error of a quantile in steps of the grid, for values spread evenly over it")
+    if args.accuracy is not None:
+        more = {"thresholds": args.thresholds, "strata": args.strata, "instances": args.instances}
+        for n in args.n:
+            try:
+                needed = f"{planning.epsilon_for(args.accuracy, n=n, **more):.2g}"
+            except InvalidInput:
+                needed = "more than any campaign may have"
+            print(f"for a point error of {args.accuracy:g} with n = {n}: epsilon {needed}")

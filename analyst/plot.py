@@ -16,16 +16,16 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from analyst.calibration import Calibration
-from analyst.curve import Curve, Histogram
+from analyst.curve import Curve
+from analyst.estimate import Estimates, Interval
+from analyst.histogram import Histogram
 from analyst.quantile import Quantiles
-from analyst.roc import Region, Roc
-from analyst.table import short
+from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
 
-# Dark to light, with a dash pattern each: apart on a grey print, too.
-INKS: Sequence[tuple[str, Any]] = (("#1b3a5c", "-"), ("#c1551b", "--"), ("#3f7d4f", "-."), ("#7b4f9d", ":"))
+# Dark to light, with a dash pattern each: apart on a grey print and for colour-blind eyes, too (Okabe and Ito).
+INKS: Sequence[tuple[str, Any]] = (("#00466e", "-"), ("#c14a00", "--"), ("#00805f", "-."), ("#a0447c", ":"))
 BAND_ALPHA = 0.22
 MOST_POINTS = 4000
 
@@ -48,7 +48,7 @@ STYLE: Any = {
 def figure(draw: Callable[[Axes], None], about: str, *, square: bool = False) -> Figure:
     """One picture with one pair of axes and a line below it that says what it shows."""
     with mpl.rc_context(STYLE):
-        made = Figure(figsize=(5.2, 5.2) if square else (7.2, 4.4), layout="constrained")
+        made = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained")
         axes = made.add_subplot()
         draw(axes)
         if square:
@@ -74,101 +74,93 @@ def as_svg(made: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def ecdf(*curves: Curve, quantiles: Quantiles | None = None, confidence: float = 0.95) -> Figure:
+def ecdf(
+    *curves: Curve,
+    quantiles: Quantiles | None = None,
+    confidence: float = 0.95,
+    interval: Interval = "population",
+) -> Figure:
     """One or more strata with their simultaneous bands, and quantiles with intervals of the first."""
 
     def draw(axes: Axes) -> None:
-        for curve, (colour, dashes) in zip(curves, _inks(len(curves)), strict=True):
-            x, keep = _axis(axes, curve), _spread(curve.counts.size)
-            lower, upper = curve.band(confidence)
+        for curve, (colour, dashes) in zip(curves, inks(len(curves)), strict=True):
+            x, keep = axis(axes, curve), spread(curve.counts.size)
+            lower, upper = curve.band(confidence, interval=interval)
             axes.fill_between(
                 x[keep], lower[keep], upper[keep], color=colour, alpha=BAND_ALPHA, linewidth=0, step="post"
             )
-            name = f"stratum {literal(curve.stratum)}" if len(curves) > 1 else "F"
-            label = f"{name}, with its {confidence:.0%} band"
-            axes.step(x[keep], curve.fractions[keep], color=colour, linestyle=dashes, where="post", label=label)
+            name = literal(curve.stratum) if len(curves) > 1 else "F"
+            axes.step(x[keep], curve.fractions[keep], color=colour, linestyle=dashes, where="post", label=name)
+        axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{confidence:.0%} band ({interval})")
         if quantiles is not None:
-            _draw_quantiles(axes, curves[0], quantiles)
+            _draw_quantiles(axes, curves[0], quantiles, interval)
         axes.set_ylabel("fraction at or below")
-        axes.set_xlabel("value")
+        axes.set_xlabel(x_label(curves[0].campaign))
         axes.set_ylim(-0.02, 1.02)
         axes.legend(loc="lower right")
         axes.set_title(literal(curves[0].campaign.title))
 
-    return figure(draw, _about(curves[0].n, curves[0].epsilon, curves[0].smoothing))
+    return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval))
 
 
-def histogram(made: Histogram, title: str = "") -> Figure:
-    """Bars with error bars of one standard error."""
+def histogram(made: Histogram, title: str = "", interval: Interval = "population", unit: str = "value") -> Figure:
+    """Bars of shares with intervals."""
 
     def draw(axes: Axes) -> None:
-        x = np.arange(made.counts.size)
-        axes.bar(x, made.counts, width=0.92, color="#9db4cc", edgecolor=INKS[0][0], linewidth=0.6)
-        axes.errorbar(x, made.counts, made.standard_errors, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
+        x, (low, high) = np.arange(made.counts.size), made.ranges[interval]
+        axes.bar(x, made.shares, width=0.92, color="#9db4cc", edgecolor=INKS[0][0], linewidth=0.6)
+        arms = [made.shares - low, high - made.shares]
+        axes.errorbar(x, made.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
         shown = x[:: max(1, -(-x.size // 12))]
         axes.set_xticks(shown, [_tick(made.up_to[i]) for i in shown], rotation=0 if shown.size <= 8 else 45)
-        axes.set_xlabel("up to (above the bin before it)")
-        axes.set_ylabel("values (bars: one standard error)")
+        axes.set_xlabel(f"{unit}: up to (above the bin before it)")
+        axes.set_ylabel(f"share (bars: {made.description['confidence']:.0%} {interval} interval)")
         axes.grid(axis="x", visible=False)
         axes.set_title(literal(title or f"Histogram of {made.description['stratum']}"))
 
     about = made.description
-    return figure(draw, _about(about["n"], about["epsilon"], about["smoothing"]))
+    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"], interval))
 
 
-def roc(made: Roc, confidence: float = 0.95) -> Figure:
-    """The ROC curve, the region that holds the whole true curve, and the area."""
-
-    def draw(axes: Axes) -> None:
-        x, y = made.false_positive_rate, made.true_positive_rate
-        region = made.region(confidence)
-        _region(axes, region)
-        low, top = made.auc_interval(confidence)
-        axes.plot(x, y, color=INKS[0][0], label=f"AUC {made.auc:.3f} ({confidence:.0%}: {low:.3f} to {top:.3f})")
-        axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="no better than chance")
-        axes.set_xlabel(f"false positive rate ({literal(made.negative.stratum)})")
-        axes.set_ylabel(f"true positive rate ({literal(made.positive.stratum)})")
-        axes.legend(loc="lower right")
-        axes.set_title("ROC curve")
-
-    return figure(draw, _about(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True)
-
-
-def precision_recall(made: Roc) -> Figure:
-    """Precision against recall."""
+def box(*curves: Curve, interval: Interval = "population") -> Figure:
+    """Median with its interval, quartiles, and the central 95 % of each stratum."""
 
     def draw(axes: Axes) -> None:
-        axes.step(
-            made.recall,
-            made.precision,
-            where="pre",
-            color=INKS[0][0],
-            label=f"average precision {made.average_precision:.3f}",
-        )
-        share = made.positive.total / (made.positive.total + made.negative.total)
-        axes.axhline(share, color="#888888", linestyle=":", label=f"share of positives {share:.3f}")
-        axes.set_xlabel(f"recall ({literal(made.positive.stratum)})")
-        axes.set_ylabel("precision")
-        axes.legend(loc="upper right")
-        axes.set_title("Precision and recall")
+        for row, (curve, (colour, _)) in enumerate(zip(curves, inks(len(curves)), strict=True)):
+            x, made = axis(axes, curve), curve.quantile([0.025, 0.25, 0.5, 0.75, 0.975])
+            ends = [x[i] for i in made.index]
+            low, high = (x[i[2]] for i in made.indices[interval])
+            axes.plot([ends[0], ends[4]], [row, row], color=colour, linewidth=1.2)
+            axes.barh(row, ends[3] - ends[1], left=ends[1], height=0.42, color="#dfe7ef", edgecolor=colour)
+            axes.plot([low, high], [row, row], color=colour, linewidth=5, alpha=0.55, solid_capstyle="butt")
+            axes.plot([ends[2]] * 2, [row - 0.21, row + 0.21], color=colour, linewidth=2.2)
+        axes.set_yticks(range(len(curves)), [literal(c.stratum) for c in curves])
+        axes.set_ylim(len(curves) - 0.5, -0.5)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel(x_label(curves[0].campaign))
+        axes.set_title("Median, quartiles and central 95% of values")
 
-    return figure(draw, _about(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True)
+    about = about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing)
+    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}")
 
 
-def calibration(made: Calibration) -> Figure:
-    """What share of each group was positive, against what its scores said."""
+def forest(made: Estimates, interval: Interval = "population") -> Figure:
+    """Estimates below each other with their intervals."""
 
     def draw(axes: Axes) -> None:
-        style: Any = {"fmt": "o", "markersize": 5, "color": INKS[0][0], "capsize": 3, "elinewidth": 1}
-        axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="perfectly calibrated")
-        axes.errorbar(made.predicted, made.observed, 1.96 * made.observed_errors, **style, label="groups (noise, 95%)")
-        axes.plot([], [], " ", label=f"H = {short(made.statistic)}, p = {short(made.p_value)} (noise included)")
-        axes.set_xlabel("mean score of the group")
-        axes.set_ylabel("share of positives")
-        axes.legend(loc="upper left")
-        axes.set_title("Calibration")
+        rows = [row for row in made.rows if np.isfinite(row.interval(interval, made.confidence)).all()]
+        for y, row in enumerate(rows):
+            low, high = row.interval(interval, made.confidence)
+            axes.plot([low, high], [y, y], color=INKS[0][0], linewidth=1.6)
+            axes.plot([row.value], [y], "s", color=INKS[0][0], markersize=6)
+        axes.axvline(0.0, color="#888888", linestyle=":")
+        axes.set_yticks(range(len(rows)), [literal(row.name) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel(f"value with {made.confidence:.0%} {interval} interval")
 
-    return figure(draw, _about(made.groups.n, made.groups.epsilon, None), square=True)
+    about = made.description
+    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval))
 
 
 def literal(text: str) -> str:
@@ -176,21 +168,29 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _about(n: int, epsilon: float, smoothing: str | None) -> str:
+def about_line(n: int, epsilon: float, smoothing: str | None, interval: str | None = None) -> str:
     text = f"n = {n:,}".replace(",", " ") + f", epsilon = {epsilon:g}, noise from both servers"
-    return text if smoothing in (None, "none") else f"{text}; smoothed: {smoothing}"
+    if smoothing not in (None, "none"):
+        text += f"; smoothed: {smoothing}"
+    return text if interval is None else f"{text}; intervals: {interval}"
 
 
-def _inks(count: int) -> list[tuple[str, Any]]:
+def x_label(campaign: Campaign) -> str:
+    """What is measured, and in which unit."""
+    name = campaign.title if len(campaign.title) <= 60 else "value"
+    return literal(f"{name} ({campaign.unit})" if campaign.unit else name)
+
+
+def inks(count: int) -> list[tuple[str, Any]]:
     return [INKS[i % len(INKS)] for i in range(count)]
 
 
-def _spread(size: int) -> NDArray[np.int64]:
+def spread(size: int) -> NDArray[np.int64]:
     """Indices to draw: all, or as many as a picture can show."""
     return np.unique(np.linspace(0, size - 1, min(size, MOST_POINTS)).astype(np.int64))
 
 
-def _axis(axes: Axes, curve: Curve) -> Any:
+def axis(axes: Axes, curve: Curve) -> Any:
     """Thresholds as the picture's x values; dates and logarithmic grids get their own scales."""
     grid = curve.campaign.grid
     if grid.values == "date":
@@ -202,23 +202,13 @@ def _axis(axes: Axes, curve: Curve) -> Any:
     return curve.thresholds
 
 
-def _draw_quantiles(axes: Axes, curve: Curve, made: Quantiles) -> None:
-    grid = curve.campaign.grid
+def _draw_quantiles(axes: Axes, curve: Curve, made: Quantiles, interval: Interval) -> None:
     for number, level in enumerate(made.levels):
-        middle, low, high = (
-            float(grid.thresholds(grid.index_at([label]))[0])
-            for label in (made.thresholds[number], made.lower[number], made.upper[number])
-        )
-        label = f"quantiles with {made.confidence:.0%} intervals" if number == 0 else None
+        ends = [made.index[number], *(end[number] for end in made.indices[interval])]
+        middle, low, high = curve.thresholds[ends].tolist()
+        label = f"quantiles, {made.confidence:.0%} intervals ({interval})" if number == 0 else None
         axes.plot([low, high], [level, level], color="#222222", linewidth=1.6, solid_capstyle="butt")
         axes.plot([middle], [level], "o", color="#222222", markersize=4, label=label)
-
-
-def _region(axes: Axes, region: Region) -> None:
-    """Between the upper left and the lower right corners of all boxes."""
-    x = np.concatenate([[0.0], region.least_false, [1.0], region.most_false[::-1], [0.0]])
-    y = np.concatenate([region.most_true[:1], region.most_true, [1.0], region.least_true[::-1], [0.0]])
-    axes.fill(x, y, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label="holds the whole curve")
 
 
 def _tick(label: Any) -> str:

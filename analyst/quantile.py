@@ -5,15 +5,22 @@ curve that does not decrease it finds the first index at which the count reaches
 it finds an index at which the count reaches the target and before which it does not: one of the crossings.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyst.estimate import Interval, limits_as_columns
 from analyst.table import Columns, Tabular
 
 Floats = NDArray[np.float64]
+
+
+def target(level: float, total: float) -> float:
+    """The count that a quantile must reach; 0.07 of 100 values are 7, not a little more by rounding."""
+    return level * total * (1 - 1e-12)
 
 
 def inverse(counts: Floats, target: float) -> int:
@@ -43,27 +50,27 @@ def interval(counts: Floats, errors: Floats, target: float, z: float) -> tuple[i
 
 @dataclass(frozen=True)
 class Quantiles(Tabular):
-    """For each level, the threshold at which the curve reaches it, and an interval for it."""
+    """For each level, the threshold at which the curve reaches it, and both intervals for it."""
 
-    stratum: str
-    n: int
-    epsilon: float
-    smoothing: str
+    description: Mapping[str, Any]
     confidence: float
     levels: list[float]
     index: list[int]
     thresholds: list[Any]
-    lower: list[Any]
-    upper: list[Any]
+    ranges: Mapping[Interval, tuple[list[Any], list[Any]]]
+    indices: Mapping[Interval, tuple[list[int], list[int]]]
+
+    @property
+    def lower(self) -> list[Any]:
+        """The lower ends for the population."""
+        return self.ranges["population"][0]
+
+    @property
+    def upper(self) -> list[Any]:
+        return self.ranges["population"][1]
 
     def columns(self) -> Columns:
-        return {"level": self.levels, "threshold": self.thresholds, "lower": self.lower, "upper": self.upper}
+        return {"level": self.levels, "threshold": self.thresholds, **limits_as_columns(self.ranges)}
 
     def about(self) -> dict[str, Any]:
-        return {
-            "stratum": self.stratum,
-            "n": self.n,
-            "epsilon": self.epsilon,
-            "smoothing": self.smoothing,
-            "confidence": self.confidence,
-        }
+        return {**self.description, "confidence": self.confidence}

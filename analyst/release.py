@@ -1,57 +1,107 @@
 """A campaign's release: the curves of all its strata. Every statistic is computed from it, without asking again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyst import calibration
+from analyst import calibration, distribution, public, survival_tables
 from analyst.calibration import Calibration
-from analyst.compare import Comparison, compare
-from analyst.curve import Curve, Histogram, Mean
+from analyst.calibration_curve import CalibrationCurve, calibration_curve
+from analyst.cells import on_simplex
+from analyst.compare import Comparison, compare, difference_of_areas
+from analyst.curve import Curve, smoothed
+from analyst.estimate import Estimates
+from analyst.histogram import Histogram
 from analyst.options import QUARTILES, Smoothing
+from analyst.prediction import Model
 from analyst.quantile import Quantiles
 from analyst.roc import Roc
+from analyst.survival import Arm
+from analyst.survival_tables import Survival
+from analyst.uncertainty import CountNoise, names
 from campaign.errors import InvalidQuery
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
+Stratum = str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
 class Release:
-    """What the servers published: for each stratum, its noisy counts at all thresholds."""
+    """What the servers published: noisy counts at all positions, strata one after the other, padding included.
+
+    `on_grid` says that values were measured in steps of the grid, so that a cell's values are its threshold.
+    """
 
     campaign: Campaign
     n: int
-    counts: Mapping[str, Floats]
-    _curves: dict[tuple[str, str], Curve] = field(default_factory=dict, repr=False)
+    published: Floats
+    on_grid: bool = False
+    _curves: dict[tuple[tuple[str, ...], str], Curve] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of_whole(cls, campaign: Campaign, n: int, whole: NDArray[Any]) -> "Release":
-        """From counts over all positions, as servers and simulations have them: strata one after the other."""
-        counts = {}
-        for number, stratum in enumerate(campaign.strata):
-            start = number << campaign.grid.bits
-            part = whole[start : start + campaign.grid.size].astype(np.float64)
-            counts[stratum] = part - (whole[start - 1] if start else 0)
-        return cls(campaign, n, counts)
+    def of_whole(cls, campaign: Campaign, n: int, whole: NDArray[Any], on_grid: bool = False) -> "Release":
+        """From counts over all positions, as servers and simulations have them."""
+        released = len(campaign.strata) << campaign.grid.bits
+        return cls(campaign, n, whole[:released].astype(np.float64), on_grid)
 
-    def curve(self, stratum: str | None = None, *, smoothing: Smoothing = "isotonic") -> Curve:
-        """A stratum's curve; the first stratum's, if none is named."""
-        name = self.campaign.strata[0] if stratum is None else stratum
-        self.campaign.stratum(name)
-        if (name, smoothing) not in self._curves:
-            made = Curve.make(self.campaign, name, self.n, self.counts[name], smoothing)
-            self._curves[name, smoothing] = made
-        return self._curves[name, smoothing]
+    @classmethod
+    def of_strata(cls, campaign: Campaign, n: int, parts: Sequence[Floats], on_grid: bool = False) -> "Release":
+        """From each stratum's counts up to the end of its padding."""
+        before = np.cumsum([0.0, *(part[-1] for part in parts[:-1])])
+        return cls(campaign, n, np.concatenate([p + b for p, b in zip(parts, before, strict=True)]), on_grid)
+
+    @property
+    def counts(self) -> Mapping[str, Floats]:
+        """Each stratum's counts as they were published."""
+        return {name: self._part(self.published, name) for name in self.campaign.strata}
+
+    @cached_property
+    def adjusted(self) -> Floats:
+        """The published counts given what is public."""
+        return public.facts(self.campaign).adjust(self.published, float(self.n))
+
+    @cached_property
+    def totals(self) -> Mapping[str, float]:
+        """How many values each stratum has; not negative, and n in all."""
+        last = np.array([self._part(self.adjusted, name)[-1] for name in self.campaign.strata])
+        return dict(zip(self.campaign.strata, on_simplex(last, float(self.n)).tolist(), strict=True))
+
+    def _part(self, whole: Floats, stratum: str) -> Floats:
+        start = self.campaign.stratum(stratum) << self.campaign.grid.bits
+        return whole[start : start + self.campaign.grid.size] - (whole[start - 1] if start else 0.0)
+
+    def strata(self, stratum: Stratum) -> tuple[str, ...]:
+        """The strata that are meant: those named, each once, or all."""
+        found = self.campaign.strata if stratum is None else names(stratum)
+        if not found or len(set(found)) != len(found):
+            raise InvalidQuery(f"name each stratum once, got {', '.join(map(repr, found)) or 'none'}")
+        for name in found:
+            self.campaign.stratum(name)
+        return tuple(found)
+
+    def curve(self, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Curve:
+        """A stratum's curve, that of several pooled, or, if none is named, that of all."""
+        chosen = self.strata(stratum)
+        if (chosen, smoothing) not in self._curves:
+            raw = np.sum([self._part(self.adjusted, name) for name in chosen], axis=0)
+            total = sum(self.totals[name] for name in chosen)
+            counts = smoothed(self.campaign, raw, total, smoothing)
+            raw.flags.writeable = counts.flags.writeable = False
+            error = CountNoise(self.campaign, chosen).total_variance ** 0.5
+            error = 0.0 if error < 1e-6 else error
+            made = Curve(self.campaign, chosen, self.n, raw, counts, smoothing, error, self.on_grid)
+            self._curves[chosen, smoothing] = made
+        return self._curves[chosen, smoothing]
 
     def quantile(
         self,
         levels: Sequence[float] = QUARTILES,
-        stratum: str | None = None,
+        stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
         confidence: float = 0.95,
@@ -62,47 +112,103 @@ class Release:
     def histogram(
         self,
         edges: Sequence[object] | SupportsIndex = 20,
-        stratum: str | None = None,
+        stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
     ) -> Histogram:
-        """Counts of bins."""
-        return self.curve(stratum, smoothing=smoothing).histogram(edges)
+        """Counts and shares of bins."""
+        return self.curve(stratum, smoothing=smoothing).histogram(edges, confidence)
 
-    def mean(self, stratum: str | None = None) -> Mean:
+    def mean(self, stratum: Stratum = None, *, confidence: float = 0.95) -> Estimates:
         """The mean of the values."""
-        return self.curve(stratum, smoothing="none").mean()
+        return self.curve(stratum).mean(confidence)
 
     def compare(
-        self, first: str, second: str, *, smoothing: Smoothing = "isotonic", confidence: float = 0.95
+        self, first: Stratum, second: Stratum, *, smoothing: Smoothing = "isotonic", confidence: float = 0.95
     ) -> Comparison:
-        """Kolmogorov-Smirnov distance and Mann-Whitney statistic of two strata."""
-        return compare(self.curve(first, smoothing=smoothing), self.curve(second, smoothing=smoothing), confidence)
+        """Kolmogorov-Smirnov, Mann-Whitney, differences of means and medians of two strata."""
+        curves = self.curve(first, smoothing=smoothing), self.curve(second, smoothing=smoothing)
+        more = [distribution.standardised_difference(*curves), distribution.wasserstein(*curves, confidence)]
+        made = compare(*curves, confidence)
+        return replace(made, rows=[*made.rows, *more])
 
-    def roc(
-        self, negative: str | None = None, positive: str | None = None, *, smoothing: Smoothing = "isotonic"
-    ) -> Roc:
+    def roc(self, negative: Stratum = None, positive: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Roc:
         """ROC and precision-recall curves; by default the first stratum is negative, the second positive."""
-        below, above = self._two(negative, positive)
-        return Roc(self.curve(below, smoothing=smoothing), self.curve(above, smoothing=smoothing))
+        return Roc(*self._two(negative, positive, smoothing))
+
+    def compare_areas(
+        self, first: tuple[Stratum, Stratum], second: tuple[Stratum, Stratum], *, confidence: float = 0.95
+    ) -> Estimates:
+        """The difference of two AUCs, each of a negative and a positive stratum."""
+        one, two = self.roc(*first), self.roc(*second)
+        areas = [type(r.area)(f"AUC {r.positive.stratum} / {r.negative.stratum}", *_numbers(r)) for r in (one, two)]
+        about = {"n": self.n, "epsilon": self.campaign.epsilon, "smoothing": "isotonic"}
+        return Estimates([*areas, difference_of_areas(one, two)], about, confidence)
 
     def calibration(
         self,
         groups: SupportsIndex | Sequence[float] = 10,
-        negative: str | None = None,
-        positive: str | None = None,
+        negative: Stratum = None,
+        positive: Stratum = None,
         *,
         fitted: bool = True,
     ) -> Calibration:
         """Calibration and the Hosmer-Lemeshow statistic."""
-        below, above = self._two(negative, positive)
-        made = calibration.from_curves(self.curve(below), self.curve(above), groups)
+        made = calibration.from_curves(*self._two(negative, positive, "isotonic"), groups)
         return calibration.hosmer_lemeshow(made, fitted=fitted)
 
-    def _two(self, negative: str | None, positive: str | None) -> tuple[str, str]:
+    def model(self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95) -> Model:
+        """A prediction model: Brier score, calibration slope, sensitivity, net benefit."""
+        return Model(*self._two(negative, positive, "isotonic"), confidence)
+
+    def calibration_curve(
+        self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95
+    ) -> CalibrationCurve:
+        """The share of positives near each score, with a band."""
+        return calibration_curve(*self._two(negative, positive, "isotonic"), confidence)
+
+    def summary(self, stratum: Stratum = None, *, trim: float = 0.1, confidence: float = 0.95) -> Estimates:
+        """Mean, quartiles, reference interval and the like."""
+        return distribution.summary(self.curve(stratum), trim, confidence)
+
+    def survival(
+        self,
+        at: Sequence[float] | None = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+        hazard: bool = False,
+    ) -> Survival:
+        """Kaplan-Meier curves of all arms, or their cumulative hazards, at some times."""
+        return survival_tables.survival(self.arms(smoothing), at, confidence, hazard)
+
+    def survival_summary(
+        self, horizon: float | None = None, *, smoothing: Smoothing = "isotonic", confidence: float = 0.95
+    ) -> Estimates:
+        """Medians, restricted means, survival at the horizon, and log-rank tests."""
+        return survival_tables.summary(self.arms(smoothing), horizon, confidence)
+
+    def arms(self, smoothing: Smoothing = "isotonic") -> list[Arm]:
+        """The arms of a campaign of kind = "survival"."""
+        if self.campaign.kind != "survival":
+            raise InvalidQuery('survival needs a campaign of kind = "survival"; this one is about a distribution')
+        return [
+            Arm(name, self.curve(event, smoothing=smoothing), self.curve(censored, smoothing=smoothing))
+            for name, (event, censored) in self.campaign.arms.items()
+        ]
+
+    def _two(self, negative: Stratum, positive: Stratum, smoothing: Smoothing) -> tuple[Curve, Curve]:
         strata = self.campaign.strata
         if len(strata) != 2 and (negative is None or positive is None):
             raise InvalidQuery(
                 "name the negative and the positive stratum: this campaign has " + ", ".join(map(repr, strata))
             )
-        return negative or strata[0], positive or strata[1]
+        chosen = negative or strata[0], positive or strata[1]
+        below, above = (self.curve(stratum, smoothing=smoothing) for stratum in chosen)
+        return below, above
+
+
+def _numbers(roc: Roc) -> tuple[float, float, float, tuple[float, float]]:
+    area = roc.area
+    return area.value, area.noise_error, area.sampling_error, area.bounds

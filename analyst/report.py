@@ -1,50 +1,66 @@
-"""One self-contained page about a release: what was asked, how private it is, pictures, and the numbers as tables."""
+"""One self-contained page about a release: a summary, how private it is, pictures, the numbers as tables, methods."""
 
 import math
-from collections.abc import Callable
+import re
 from datetime import datetime
 from html import escape
+from pathlib import Path
 
-from analyst import plot
+from analyst import methods, plots
 from analyst.release import Release
+from analyst.sections import Section, sections
 from analyst.table import Tabular, short
-from campaign.errors import Problem
 from campaign.spec import Campaign
 
+MOST_ROWS = 30
+
 _CSS = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; border-bottom: 1px solid #ddd; }
-svg { max-width: 100%; height: auto; display: block; margin: 1rem 0; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; margin: .8rem 0; }
-th, td { text-align: right; padding: .2rem .8rem; border-bottom: 1px solid #eee; } th { color: #555; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 76rem; margin: 2rem auto; padding: 0 1.2rem; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; }
+h2 { font-size: 1.25rem; margin-top: 2.4rem; border-bottom: 1px solid #ccc; }
+nav a { margin-right: 1.1rem; } nav { margin: .8rem 0 1.2rem; } a { color: #00466e; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: .5rem 1.5rem; }
+.tables { display: flex; flex-wrap: wrap; gap: 0 2.5rem; align-items: flex-start; } .tables > div { overflow-x: auto; }
+svg { max-width: 100%; height: auto; display: block; margin: .6rem auto; } figure { margin: 0; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; margin: .8rem 0; }
+caption { text-align: left; color: #555; padding: .2rem 0; }
+th, td { text-align: right; padding: .15rem .6rem; border-bottom: 1px solid #e6e6e6; }
+th { color: #444; font-weight: 600; }
+th:first-child, td:first-child { text-align: left; padding-left: 0; }
 .note { background: #fff6e5; padding: .5rem .8rem; border-left: 3px solid #d98e04; }
-.privacy { background: #f2f6fa; padding: .8rem 1rem; border-left: 3px solid #1b3a5c; }
+.privacy, .summary { background: #f2f6fa; padding: .8rem 1rem; border-left: 3px solid #00466e; }
 footer { margin-top: 3rem; color: #666; font-size: .85rem; }
+@media (max-width: 32rem) { .figures { grid-template-columns: 1fr; } }
 """
 
 
 def page(release: Release, now: datetime) -> str:
     """The page as HTML. Everything in it is post-processing: writing it costs no privacy."""
-    campaign = release.campaign
-    sections = [_privacy(release), *(_distribution(release, stratum) for stratum in campaign.strata)]
-    if len(campaign.strata) > 1:
-        sections.insert(1, _together(release))
-    if len(campaign.strata) == 2:
-        sections += [_guarded("Comparison", lambda: _comparison(release)), _guarded("ROC", lambda: _roc(release))]
-        grid = campaign.grid
-        if grid.values == "float" and grid.all_thresholds[0] >= 0 and grid.all_thresholds[-1] <= 1:
-            sections.append(_guarded("Calibration", lambda: _calibration(release)))
-    title = escape(campaign.title)
-    made = now.strftime("%Y-%m-%d %H:%M UTC")
+    campaign, made = release.campaign, list(sections(release))
+    title, names = escape(campaign.title), [*(s.title for s in made), "Privacy", "Methods"]
+    links = " ".join(f'<a href="#s{i}">{escape(name)}</a>' for i, name in enumerate(names))
+    parts = [_section(section, i) for i, section in enumerate(made)]
+    privacy = f"<p>{escape(privacy_statement(campaign, release.n))}</p>"
+    words = "".join(f"<p>{escape(one)}</p>" for one in methods.sentences(release))
+    parts.append(f'<section id="s{len(made)}"><h2>Privacy</h2><div class="privacy">{privacy}</div></section>')
+    parts.append(f'<section id="s{len(made) + 1}"><h2>Methods</h2>{words}</section>')
+    when = now.strftime("%Y-%m-%d %H:%M UTC")
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_CSS}</style></head>\n'
-        f"<body><h1>{title}</h1>\n<p>{escape(campaign.question)}</p>\n"
-        + "\n".join(sections)
-        + f"\n<footer>Made {made} from the release of campaign <code>{campaign.digest.hex()[:16]}</code>. Errors are "
-        "those of the noise: of the published numbers against the people who took part, not against people who did "
-        "not.</footer></body></html>\n"
+        f"<body><h1>{title}</h1>\n<p>{escape(campaign.question)}</p>\n<nav aria-label='Sections'>{links}</nav>\n"
+        f"{_summary(release, made)}<main>\n" + "\n".join(parts) + f"</main>\n<footer>Made {when} from the release of "
+        f"campaign <code>{campaign.digest.hex()[:16]}</code>. Columns named noise are intervals for the people who "
+        "took part, columns named population for those they are a sample of; pictures draw the latter.</footer>"
+        "</body></html>\n"
     )
+
+
+def _summary(release: Release, made: list[Section]) -> str:
+    campaign = release.campaign
+    first = f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.grid.size} thresholds"
+    told = [first, *(finding for section in made for finding in section.findings)]
+    return '<div class="summary"><ul>' + "".join(f"<li>{escape(one)}</li>" for one in told) + "</ul></div>\n"
 
 
 def privacy_statement(campaign: Campaign, n: int) -> str:
@@ -63,72 +79,48 @@ def privacy_statement(campaign: Campaign, n: int) -> str:
     )
 
 
-def _privacy(release: Release) -> str:
-    return f'<p class="privacy">{escape(privacy_statement(release.campaign, release.n))}</p>'
-
-
-def _together(release: Release) -> str:
-    curves = [release.curve(stratum) for stratum in release.campaign.strata[: len(plot.INKS)]]
-    title = "All strata" if len(curves) == len(release.campaign.strata) else f"The first {len(curves)} strata"
-    return _guarded(title, lambda: plot.as_svg(plot.ecdf(*curves)))
-
-
-def _distribution(release: Release, stratum: str) -> str:
-    def body() -> str:
-        curve = release.curve(stratum)
-        quantiles, bins = curve.quantile(), curve.histogram()
-        mean = release.mean(stratum)
-        name = stratum if len(release.campaign.strata) > 1 else release.campaign.title
-        return (
-            plot.as_svg(plot.ecdf(curve, quantiles=quantiles))
-            + _table(quantiles)
-            + _table(mean)
-            + plot.as_svg(plot.histogram(bins, f"Histogram: {name}"))
-            + _table(bins)
-            + _notes(curve.notes)
-        )
-
-    title = f"Distribution: {stratum}" if len(release.campaign.strata) > 1 else "Distribution"
-    return _guarded(title, body)
-
-
-def _comparison(release: Release) -> str:
-    made = release.compare(*release.campaign.strata)
-    return _table(made) + _notes(made.about()["notes"])
-
-
-def _roc(release: Release) -> str:
-    made = release.roc()
-    return plot.as_svg(plot.roc(made)) + plot.as_svg(plot.precision_recall(made)) + _notes(made.notes)
-
-
-def _calibration(release: Release) -> str:
-    made = release.calibration()
-    words = (
-        f"<p>Hosmer-Lemeshow H = {short(made.statistic)} over {int(made.groups.used.sum())} groups, p = "
-        f"{short(made.p_value)} with the noise included. Chi-square with {made.degrees_of_freedom} degrees of freedom, "
-        f"which ignores the noise, would say {short(made.chi_square_p)}. Observed over expected: "
-        f"{made.observed_over_expected:.3f}.</p>"
+def _section(section: Section, number: int) -> str:
+    words = "".join(f"<p>{escape(word)}</p>" for word in section.words)
+    figures = "".join(_figure(f"f{number}-{name}", *made) for name, made in section.figures.items())
+    tables = "".join(f"<div>{_table(name, made)}</div>" for name, made in section.tables.items())
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in section.notes)
+    return (
+        f'<section id="s{number}"><h2>{escape(section.title)}</h2>{words}<div class="figures">{figures}</div>'
+        f'<div class="tables">{tables}</div>{notes}</section>'
     )
-    return plot.as_svg(plot.calibration(made)) + words + _table(made) + _notes(made.notes)
 
 
-def _guarded(title: str, body: Callable[[], str]) -> str:
-    """A section; what the noise does not allow is said in its place."""
-    try:
-        inside = body()
-    except Problem as problem:
-        inside = _notes([problem.detail])
-    return f"<h2>{escape(title)}</h2>\n{inside}"
+def _figure(key: str, caption: str, made: object) -> str:
+    """An SVG that says what it is to those who listen, and whose names clash with no other's."""
+    svg = plots.as_svg(made)  # type: ignore[arg-type]
+    svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{key}-", svg)
+    named = f'<svg role="img" aria-label="{escape(caption)}"'
+    return f"<figure>{svg.replace('<svg', named, 1)}</figure>"
 
 
-def _notes(notes: list[str]) -> str:
-    return "".join(f'<p class="note">{escape(note)}</p>' for note in notes)
-
-
-def _table(made: Tabular) -> str:
+def _table(name: str, made: Tabular) -> str:
+    """The first columns of a table; long ones are for the files."""
     columns = made.columns()
-    head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in columns)
-    rows = zip(*columns.values(), strict=True)
+    rows = list(zip(*columns.values(), strict=True))
+    if len(rows) > MOST_ROWS:
+        return ""
+    head = "".join(f'<th scope="col">{escape(column.replace("_", " "))}</th>' for column in columns)
     body = "".join("<tr>" + "".join(f"<td>{escape(short(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    caption = f"<caption>{escape(name.replace('-', ' '))}</caption>"
+    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def files(release: Release, folder: Path) -> list[Path]:
+    """Every figure as SVG and PNG, every table as CSV, and the words of a methods section."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / "methods.txt"]
+    written[0].write_text(methods.text(release) + "\n", encoding="utf-8")
+    for section in sections(release):
+        for name, (_, made) in section.figures.items():
+            for ending in ("svg", "png"):
+                written.append(folder / f"{name}.{ending}")
+                plots.save(made, written[-1])
+        for name, table in section.tables.items():
+            written.append(folder / f"{name}.csv")
+            written[-1].write_text(table.to_csv(), encoding="utf-8")
+    return written

@@ -79,3 +79,15 @@ def short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     return str(value)
+
+
+def p_words(p: float | None) -> str:
+    """A p-value as journals write it."""
+    if p is None or not math.isfinite(p):
+        return "p not known"
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def as_labels(thresholds: Sequence[object]) -> list[Any]:
+    """What was asked for, in JSON's types."""
+    return [plain(x) if isinstance(x, int | float | str | np.generic) else str(x) for x in thresholds]

@@ -1,29 +1,29 @@
-"""How far an answer may be from the truth: from the campaign's public parameters, never from the data.
+"""How far an answer may be from the truth by the noise: from the campaign's public parameters, never from the data.
 
-All errors are those of the noise: of the published curve against the curve of the very people who took part. What
-other people would have answered is a matter of sampling, which no function here adds, unless it says so.
+Everything is given what is public (analyst/public.py). What other people would have answered is a matter of sampling,
+which analyst/estimate.py adds.
 """
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from analyst import public
 from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import SERVERS, mechanism
-from campaign.noise.simulate import both_servers
+from campaign.noise.mechanism import SERVERS
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-# A simultaneous band is a quantile over this many simulated curves, fewer where a curve is long.
-_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 1000, 100, 1 << 23
-_AT_ONCE = 1 << 21
 _MOST_WEIGHTS = 1 << 26
+# Pooled curves: the covariance of each stratum's count with each other's, at every threshold.
+_MOST_PAIRS = 1 << 22
 
 
 def z_score(confidence: float) -> float:
@@ -33,113 +33,122 @@ def z_score(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def count_errors(campaign: Campaign, stratum: str, index: Index | None = None) -> Floats:
-    """Standard errors of a stratum's counts, at all thresholds or some. The last of a single stratum is n, exactly."""
-    return np.sqrt(_count_variances(campaign, stratum, _all(campaign) if index is None else index))
+@dataclass(frozen=True, eq=False)
+class CountNoise:
+    """The noise of the counts of one stratum, or of several pooled, at or below thresholds of the grid."""
+
+    campaign: Campaign
+    strata: tuple[str, ...]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [self.campaign.stratum(name) << self.campaign.grid.bits for name in self.strata]
+
+    @property
+    def _last(self) -> Index:
+        return np.array([self.campaign.grid.size - 1])
+
+    def covariance(self, first: Index, second: Index) -> Floats:
+        """Of the counts at two grid indices (-1: no count), taken pairwise."""
+        a, b = np.broadcast_arrays(first, second)
+        if a.size * len(self._starts) ** 2 > max(_MOST_PAIRS, a.size):
+            raise InvalidQuery(f"{len(self._starts)} strata are too many to pool on this grid")
+        total = sum(self._pair(s + a, s - 1, t + b, t - 1) for s in self._starts for t in self._starts)
+        taken = np.einsum("ij,ij->i", self._parts(a.ravel()), self._parts(b.ravel())).reshape(a.shape)
+        found = np.asarray(SERVERS * total) - taken
+        return np.where((a < 0) | (b < 0), 0.0, found)
+
+    def _pair(self, up_to: Index, after: int, other_up_to: Index, other_after: int) -> Floats:
+        """The covariance of two counts, each of the positions above one and up to another."""
+        noise, scalar = self.campaign.noise, np.array([other_after])
+        if up_to is other_up_to or (after == other_after and np.array_equal(up_to, other_up_to)):
+            found = noise.variance(np.maximum(up_to, 0))
+        else:
+            found = noise.covariance(np.maximum(up_to, 0), np.maximum(other_up_to, 0))
+        if other_after >= 0:
+            found = found - noise.covariance(np.maximum(up_to, 0), scalar)
+        if after >= 0:
+            found = found - noise.covariance(np.array([after]), np.maximum(other_up_to, 0))
+        if after >= 0 and other_after >= 0:
+            found = found + noise.covariance(np.array([after]), scalar)
+        return np.asarray(found)
+
+    def _parts(self, index: Index) -> Floats:
+        facts = public.facts(self.campaign)
+        ends = [facts.parts(s + np.maximum(index, 0)) - facts.parts(np.array([s - 1])) for s in self._starts]
+        return np.asarray(np.sum(ends, axis=0))
+
+    @cached_property
+    def _all(self) -> tuple[Floats, Floats]:
+        index = np.arange(self.campaign.grid.size)
+        return np.maximum(self.covariance(index, index), 0.0), self.covariance(index, self._last)
+
+    @cached_property
+    def total_variance(self) -> float:
+        """Of the stratum's total; n is public, so that of a single stratum has none."""
+        return max(float(self.covariance(self._last, self._last)[0]), 0.0)
+
+    def variances(self, index: Index | None = None) -> tuple[Floats, Floats]:
+        """Of the counts at all thresholds or some, and their covariances with the total."""
+        if index is None:
+            return self._all
+        return np.maximum(self.covariance(index, index), 0.0), self.covariance(index, self._last)
+
+    def errors(self, index: Index | None = None) -> Floats:
+        """Standard errors of the counts at all thresholds or some."""
+        return np.sqrt(self.variances(index)[0])
+
+    def bin_errors(self, above: ArrayLike, up_to: ArrayLike) -> Floats:
+        """Standard errors of the counts above one index (-1: from the start) and up to another."""
+        return np.sqrt(self.bin_variances(above, up_to)[0])
+
+    def bin_variances(self, above: ArrayLike, up_to: ArrayLike) -> tuple[Floats, Floats]:
+        """Variances of the counts above one index and up to another, and their covariances with the total."""
+        low, high = np.asarray(above, np.int64), np.asarray(up_to, np.int64)
+        variance = self.covariance(low, low) + self.covariance(high, high) - 2 * self.covariance(low, high)
+        shared = self.covariance(high, self._last) - self.covariance(low, self._last)
+        return np.maximum(variance, 0.0), shared
+
+    @cached_property
+    def rest_errors(self) -> Floats:
+        """Standard errors of the counts from each threshold's cell on."""
+        variance, shared = self._all
+        before, with_total = np.append(0.0, variance[:-1]), np.append(0.0, shared[:-1])
+        return np.asarray(np.sqrt(np.maximum(self.total_variance - 2 * with_total + before, 0.0)))
+
+    def rate_variances(self, rates: ArrayLike, index: Index | None = None) -> Floats:
+        """Variances of count - rate * total, which has noise e_i - F_i e."""
+        variance, shared = self.variances(index)
+        r = np.asarray(rates, np.float64)
+        return np.maximum(variance - 2 * r * shared + r * r * self.total_variance, 0.0)
 
 
-def bin_errors(campaign: Campaign, stratum: str, above: ArrayLike, up_to: ArrayLike) -> Floats:
-    """Standard errors of the counts above one index (-1: from the start) and up to another."""
-    start, last = _start(campaign, stratum), campaign.grid.size - 1
-    low, high = np.asarray(above, np.int64), np.asarray(up_to, np.int64)
-    if len(campaign.strata) == 1:
-        # n minus the count below: nothing at the upper end is noisy
-        variance = campaign.noise.difference_variance(np.where(high == last, -1, high), low)
-    else:
-        variance = campaign.noise.difference_variance(start + high, start + low)
-    return np.sqrt(SERVERS * variance)
-
-
-def rate_errors(campaign: Campaign, stratum: str, rates: Floats, total: float, index: Index | None = None) -> Floats:
-    """Standard errors of the counts as fractions of the stratum's total, which is noisy if there are other strata.
-
-    With noise e_i in the count and e in the total, a fraction is off by (e_i - F_i e) / total.
-    """
-    at, last = _all(campaign) if index is None else index, np.array([campaign.grid.size - 1])
-    variance = _count_variances(campaign, stratum, at)
-    if len(campaign.strata) > 1:
-        of_total = _count_variances(campaign, stratum, last)
-        shared = (variance + of_total - bin_errors(campaign, stratum, at, last) ** 2) / 2
-        variance = np.maximum(variance - 2 * rates * shared + rates**2 * of_total, 0.0)
-    return np.asarray(np.sqrt(variance) / total)
-
-
-def covariance(campaign: Campaign, weights: Mapping[str, Floats]) -> Floats:
-    """The covariance of k sums over cells: `weights` maps strata to what each cell counts, (k, size)."""
+def weights_over_positions(campaign: Campaign, weights: Mapping[str, Floats]) -> Floats:
+    """What each cell of each stratum counts, (k, size) each, as rows over all positions."""
     k = next(iter(weights.values())).shape[0]
     if k << campaign.bits > _MOST_WEIGHTS:
         raise InvalidQuery(f"{k} sums over 2^{campaign.bits} positions need too much memory; take fewer groups")
     rows = np.zeros((k, 1 << campaign.bits))
     for stratum, w in weights.items():
-        start = _start(campaign, stratum)
+        start = campaign.stratum(stratum) << campaign.grid.bits
         rows[:, start : start + campaign.grid.size] = w
-    if len(campaign.strata) == 1:
-        # The last cell is what is missing to n, so its noise is minus that of all others.
-        last = campaign.grid.size - 1
-        rows[:, :last] -= rows[:, last : last + 1]
-        rows[:, last:] = 0.0
-    return SERVERS * campaign.noise.functional_covariance(rows)
+    return rows
+
+
+def covariance(campaign: Campaign, weights: Mapping[str, Floats]) -> Floats:
+    """The covariance of k sums over cells: `weights` maps strata to what each cell counts, (k, size)."""
+    return public.facts(campaign).covariance(weights_over_positions(campaign, weights))
+
+
+def variances(campaign: Campaign, weights: Mapping[str, Floats]) -> Floats:
+    """The variance of each of k sums over cells."""
+    return public.facts(campaign).variance(weights_over_positions(campaign, weights))
 
 
 def error_of_sum(campaign: Campaign, weights: Mapping[str, Floats]) -> float:
     """The standard error of one sum over cells."""
-    return math.sqrt(covariance(campaign, {name: w[np.newaxis] for name, w in weights.items()})[0, 0])
+    return math.sqrt(variances(campaign, {name: w[np.newaxis] for name, w in weights.items()})[0])
 
 
-def simultaneous_factor(campaign: Campaign, rates: Mapping[str, Floats], confidence: float, seed: int = 0) -> float:
-    """c such that all fractions of all these strata lie within c standard errors of the truth, together.
-
-    The quantile of the largest standardised deviation of simulated curves, whose noise is distributed as that of two
-    servers. `rates` are the fractions that the errors depend on where a stratum's total is noisy.
-    """
-    z_score(confidence)
-    errors = {name: rate_errors(campaign, name, r, 1.0) for name, r in rates.items()}
-    positions = 1 << campaign.bits
-    count = min(_MOST_CURVES, max(_FEWEST_CURVES, _NUMBERS // positions))
-    rank = math.ceil((count + 1) * confidence)
-    if rank > count:
-        raise InvalidQuery(
-            f"a band over {positions} positions is simulated with {count} curves, enough for a confidence of at most "
-            f"{count / (count + 1):.4f}, got {confidence}"
-        )
-    batch = min(count, max(1, _AT_ONCE // positions))
-    largest: list[float] = []
-    while len(largest) < count:
-        number = len(largest) // batch
-        noise = _both_servers(
-            campaign.mechanism, campaign.bits, campaign.epsilon, campaign.max_instances, batch, seed, number
-        )
-        parts = [_standardised(campaign, noise, name, rates[name], errors[name]) for name in rates]
-        largest.extend(np.max(parts, axis=0)[: count - len(largest)])
-    # The order statistic whose coverage is at least the wanted one; noise is integer, and its own value must be inside.
-    return float(np.sort(largest)[rank - 1]) * (1 + 1e-9)
-
-
-@lru_cache(maxsize=4)
-def _both_servers(name: str, depth: int, epsilon: float, instances: int, count: int, seed: int, number: int) -> Floats:
-    """Simulated noise of both servers at all positions. Kept, because the bands of one release share it."""
-    noise, rng = mechanism(name, depth, epsilon, instances), np.random.default_rng([seed, number])
-    return both_servers(noise, count, depth, rng)
-
-
-def _standardised(campaign: Campaign, noise: Floats, stratum: str, rates: Floats, errors: Floats) -> Floats:
-    """The largest deviation of each simulated curve, in standard errors."""
-    start = _start(campaign, stratum)
-    part = noise[:, start : start + campaign.grid.size]
-    if len(campaign.strata) > 1:
-        part = part - (noise[:, start - 1 : start] if start else 0.0)
-        part = part - rates * part[:, -1:]
-    known = errors > 1e-9
-    return np.asarray(np.abs(part[:, known] / errors[known]).max(axis=1, initial=0.0))
-
-
-def _start(campaign: Campaign, stratum: str) -> int:
-    return campaign.stratum(stratum) << campaign.grid.bits
-
-
-def _all(campaign: Campaign) -> Index:
-    return np.arange(campaign.grid.size)
-
-
-def _count_variances(campaign: Campaign, stratum: str, index: Index) -> Floats:
-    return bin_errors(campaign, stratum, np.full_like(index, -1), index) ** 2
+def names(strata: str | Sequence[str]) -> tuple[str, ...]:
+    return (strata,) if isinstance(strata, str) else tuple(strata)

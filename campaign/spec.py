@@ -45,7 +45,7 @@ from pydantic import (
 )
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
-from campaign.grid import MAX_BITS, Floats, Grid, check_strata
+from campaign.grid import EVENT, MAX_BITS, Floats, Grid, check_strata, check_survival
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism, mechanism
 from campaign.wording import listed, short
 from fss.keys import KeyType, Scheme
@@ -57,7 +57,7 @@ MAX_UPLOADS = 100_000_000
 MAX_STRATA = 4096
 # Of one JSON object: more than any message of ours has.
 MAX_FIELDS = 100
-_DIGEST_CONTEXT = b"fss-ecdf campaign 1\n"
+_DIGEST_CONTEXT = b"fss-ecdf campaign 2\n"
 
 
 def to_base64url(data: bytes) -> str:
@@ -131,6 +131,8 @@ class Campaign(BaseModel):
     id: Id
     title: str = Field(min_length=1, max_length=200)
     question: str = Field(min_length=1, max_length=2000)
+    unit: str = Field(default="", max_length=40)
+    kind: Literal["distribution", "survival"] = "distribution"
     grid: Grid
     strata: Names = ("all",)
     epsilon: float = Field(gt=0, allow_inf_nan=False)
@@ -157,8 +159,18 @@ class Campaign(BaseModel):
             raise ValueError("a campaign closes after it opens")
         if self.scheme == "dpf" and self.bits > 26:
             raise ValueError(f"scheme dpf evaluates whole domains, of at most 26 bits; this one has {self.bits}")
+        if self.kind == "survival":
+            check_survival(self.strata)
+            if self.grid.values == "date" or self.grid.thresholds(np.zeros(1, np.int64))[0] < 0:
+                raise ValueError("times of survival are numbers from 0 on: days since the start, not dates")
         _ = self.noise, self.digest
         return self
+
+    @property
+    def arms(self) -> dict[str, tuple[str, str]]:
+        """Of survival: each arm's strata, those whose event was seen and those who were censored before it."""
+        pairs = zip(self.strata[0::2], self.strata[1::2], strict=True) if self.kind == "survival" else ()
+        return {event.removesuffix(EVENT).removesuffix(": ") or "all": (event, rest) for event, rest in pairs}
 
     @property
     def stratum_bits(self) -> int:

@@ -97,7 +97,7 @@ def main(argv: list[str]) -> int:
         _upload(out, patients, env)
         with _step("the servers agree on the set of uploads and evaluate the whole curve"):
             _run(["fss-server", "campaign", "seal", env["FSS_ID"]], env)
-        with Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA"]) as client:
+        with Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA"], on_grid=True) as client:
             release = client.release()
         _show(release, patients)
         _show_bytes(pair, release.campaign, patients)
@@ -178,18 +178,19 @@ def truth(campaign: Campaign, patients: Patients) -> Release:
     """What would be published without noise."""
     positions = campaign.place(patients.score, patients.outcome.tolist()).positions
     whole = np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
-    return Release.of_whole(campaign, len(patients), whole)
+    return Release.of_whole(campaign, len(patients), whole, on_grid=True)
 
 
 def _show(release: Release, patients: Patients) -> None:
     exact = truth(release.campaign, patients)
     print(f"\nepsilon = {release.campaign.epsilon:g}, n = {release.n}; the truth is known to this simulation only\n")
-    print(f"{'':34}{'published':>10} {'95 % interval':>18} {'truth':>10}")
+    print(f"{'':36}{'published':>10} {'95 % noise interval':>20} {'truth':>10}")
     for stratum in STRATA:
         levels = (0.25, 0.5, 0.75, 0.95)
         found, right = release.quantile(levels, stratum), exact.quantile(levels, stratum).thresholds
         for i, level in enumerate(levels):
-            span = f"{found.lower[i]:.3f} to {found.upper[i]:.3f}"
+            low, high = (ends[i] for ends in found.ranges["noise"])
+            span = f"{low:.3f} to {high:.3f}"
             _line(f"risk, {stratum}: {level:.0%} quantile", f"{found.thresholds[i]:.3f}", span, f"{right[i]:.3f}")
     points, right_points = release.curve(STRATA[1]).at([0.1, 0.3]), exact.curve(STRATA[1]).at([0.1, 0.3])
     for i, at in enumerate(points.thresholds):
@@ -198,17 +199,16 @@ def _show(release: Release, patients: Patients) -> None:
         name = f"events with a risk of at most {at:g}"
         _line(name, f"{points.fractions[i]:.3f}", span, f"{right_points.fractions[i]:.3f}")
     roc, made, right_made = release.roc(), release.calibration(), exact.calibration()
-    low, high = roc.auc_interval()
+    low, high = roc.auc_interval(interval="noise")
     _line("area under the ROC curve", f"{roc.auc:.4f}", f"{low:.4f} to {high:.4f}", f"{exact.roc().auc:.4f}")
     ratio = right_made.observed_over_expected
     _line("observed over expected events", f"{made.observed_over_expected:.3f}", "", f"{ratio:.3f}")
-    _line("Hosmer-Lemeshow H", f"{made.statistic:.1f}", "", f"{right_made.statistic:.1f}")
+    _line("Hosmer-Lemeshow H, noise taken off", f"{made.corrected:.1f}", "", f"{right_made.statistic:.1f}")
     _line("  p, noise included", f"{made.p_value:.3f}", "", f"{right_made.chi_square_p:.3f}")
-    print("  (noise lifts H; the p-value knows that, see docs/statistics.md)")
 
 
 def _line(name: str, found: str, span: str, right: str) -> None:
-    print(f"{name:<34}{found:>10} {span:>18} {right:>10}")
+    print(f"{name:<36}{found:>10} {span:>20} {right:>10}")
 
 
 def _show_bytes(pair: Pair, campaign: Campaign, patients: Patients) -> None:
@@ -236,10 +236,12 @@ def _beside_the_truth(release: Release, exact: Release) -> Figure:
     def draw(axes: Axes) -> None:
         for stratum, (colour, dashes) in zip(STRATA, plot.INKS, strict=False):
             curve, right = release.curve(stratum), exact.curve(stratum)
-            lower, upper = curve.band()
+            lower, upper = curve.band(interval="noise")
             x = curve.thresholds
             axes.fill_between(x, lower, upper, color=colour, alpha=plot.BAND_ALPHA, linewidth=0)
-            axes.plot(x, curve.fractions, color=colour, linestyle=dashes, label=f"published: {stratum} (95% band)")
+            axes.plot(
+                x, curve.fractions, color=colour, linestyle=dashes, label=f"published: {stratum} (95% band, noise)"
+            )
             axes.plot(x, right.fractions, color="black", linewidth=0.8, label="truth" if stratum == STRATA[0] else None)
         axes.set_xlabel("risk score")
         axes.set_ylabel("fraction at or below")

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from analyst.curve import Curve, Floats, smoothed
+from analyst import smooth
+from analyst.curve import Curve, Floats
 from analyst.options import Smoothing
 from analyst.release import Release
 from analyst.roc import Roc
@@ -22,12 +23,12 @@ def tree(mechanism: str, epsilon: float, strata: tuple[str, ...], seed: int, num
 def ours(data: Scored, epsilon: float, seed: int) -> Release:
     """One slice-tree over the concatenated strata, at the full epsilon."""
     noise = tree("slice-tree", epsilon, STRATA, seed, 0)
-    return Release.of_whole(campaign("slice-tree", epsilon), data.labels.size, data.counts + noise)
+    return Release.of_whole(campaign("slice-tree", epsilon), data.labels.size, data.counts + noise, on_grid=True)
 
 
 def exact(data: Scored) -> Release:
     """Without noise."""
-    return Release.of_whole(data.campaign, data.labels.size, data.counts)
+    return Release.of_whole(data.campaign, data.labels.size, data.counts, on_grid=True)
 
 
 def papers_roc(data: Scored, epsilon: float, seed: int, how: str) -> Roc:
@@ -36,5 +37,13 @@ def papers_roc(data: Scored, epsilon: float, seed: int, how: str) -> Roc:
     spec, curves = campaign("paper-tree", epsilon), []
     for number, stratum in enumerate(STRATA):
         raw = truth.counts[stratum] + tree("paper-tree", epsilon / 2, ("all",), seed, number)[: spec.grid.size]
-        curves.append(Curve(spec, stratum, n, raw, smoothed(spec, raw, n, SHORT[how]), SHORT[how]))
+        curves.append(Curve(spec, (stratum,), n, raw, _smoothed(raw, n, SHORT[how]), SHORT[how]))
     return Roc(*curves)
+
+
+def _smoothed(raw: Floats, n: int, how: Smoothing) -> Floats:
+    """As the paper does it: each curve by itself, up to a total that smoothing finds."""
+    if how in ("l1", "l2"):
+        bits = (raw.size - 1).bit_length()
+        return smooth.tree(raw, n, norm=int(how[1]), mechanism="paper-tree", depth=bits, total_is_public=False)
+    return smooth.isotonic(raw, n) if how == "isotonic" else raw

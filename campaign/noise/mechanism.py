@@ -15,7 +15,7 @@ Everything here is one server's noise. Both servers add theirs, so an answer has
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -91,11 +91,20 @@ class Mechanism(ABC):
         """The variance of the noise, averaged over all positions."""
 
     @abstractmethod
-    def functional_covariance(self, weights: ArrayLike) -> Floats:
-        """The exact covariance of sums of the noise of single positions: weights (k, positions) give (k, k).
+    def features(self, weights: ArrayLike) -> Floats:
+        """Sums over the noise of single positions, (k, positions), as vectors whose products are their covariances.
 
         Row i stands for the sum over t of weights[i, t] times what t's noise adds to that of the position before it.
         """
+
+    @abstractmethod
+    def prefix_covariance(self, weights: ArrayLike) -> Floats:
+        """The exact covariance of such sums with the noise at every position: (k, positions)."""
+
+    def functional_covariance(self, weights: ArrayLike) -> Floats:
+        """The exact covariance of such sums with each other: (k, k)."""
+        features = self.features(weights)
+        return np.asarray(features @ features.T)
 
     def difference_variance(self, first: ArrayLike, second: ArrayLike) -> Floats:
         """The exact variance of the difference of the noise at two positions, as of the count between them.
@@ -172,7 +181,7 @@ class SliceTree(Mechanism):
     @cached_property
     def node_variances(self) -> Floats:
         """Var z on each level, from the leaves to the root, which is 0."""
-        return _marginal_variances(self.weights)
+        return tables.marginal_variances(self.weights)
 
     @cached_property
     def level_variances(self) -> Floats:
@@ -187,18 +196,18 @@ class SliceTree(Mechanism):
 
     def variance(self, positions: ArrayLike) -> Floats:
         t = self._check(positions)
-        return np.asarray(sum(self._haar(t, level) ** 2 * v for level, v in enumerate(self.level_variances)))
+        return np.asarray(sum(self.haar(t, level) ** 2 * v for level, v in enumerate(self.level_variances)))
 
     def covariance(self, first: ArrayLike, second: ArrayLike) -> Floats:
         s, t = self._check(first), self._check(second)
         total = np.zeros(np.broadcast_shapes(s.shape, t.shape))
         for level, v in enumerate(self.level_variances):
             same = ((s + 1) >> (level + 1)) == ((t + 1) >> (level + 1))
-            total += np.where(same, self._haar(s, level) * self._haar(t, level) * v, 0.0)
+            total += np.where(same, self.haar(s, level) * self.haar(t, level) * v, 0.0)
         return total
 
     @staticmethod
-    def _haar(t: Positions, level: int) -> Floats:
+    def haar(t: Positions, level: int) -> Floats:
         """The coefficient, in the noise at t, of the deviation of t's inner node above `level`.
 
         With x the share of that node's half that lies at or before t: x if it is the left half, 1 - x if the right.
@@ -215,40 +224,28 @@ class SliceTree(Mechanism):
             total += float(v) * (1 / 3 + 1 / (6 * size**2))
         return total
 
-    def functional_covariance(self, weights: ArrayLike) -> Floats:
-        # A node's deviation is shared evenly by the leaves of its left half, and taken from those of its right half.
-        means, total = self._check_weights(weights), 0.0
-        for v in self.level_variances:
+    def features(self, weights: ArrayLike) -> Floats:
+        deviations = zip(self._deviations(weights), self.level_variances, strict=True)
+        return np.concatenate([math.sqrt(v) * part for part, v in deviations], axis=1)
+
+    def prefix_covariance(self, weights: ArrayLike) -> Floats:
+        deviations = self._deviations(weights)
+        nodes = np.zeros((len(deviations[0]), 1))
+        for part, v in zip(reversed(deviations), reversed(self.level_variances), strict=True):
+            nodes = np.stack([nodes / 2 + v * part, nodes / 2 - v * part], axis=2).reshape(len(nodes), -1)
+        return np.cumsum(nodes, axis=1)
+
+    def _deviations(self, weights: ArrayLike) -> list[Floats]:
+        """The coefficients, in sums over positions, of the deviations on each level, from the leaves up.
+
+        A node's deviation is shared evenly by the leaves of its left half, and taken from those of its right half.
+        """
+        means, found = self._check_weights(weights), []
+        for _ in self.level_variances:
             left, right = means[:, 0::2], means[:, 1::2]
-            total = total + v * ((left - right) @ (left - right).T)
+            found.append(left - right)
             means = (left + right) / 2
-        return np.asarray(total)
-
-
-@lru_cache(maxsize=64)
-def _marginal_variances(weights: tuple[float, ...]) -> Floats:
-    """Var z on each level. Floating point is enough here: variances are shown, not sampled from.
-
-    With m_l(z) proportional to exp(-w_l |z|) c_l(z) the message from above, c_l = m_{l+1} * f_l and pi_l = f_l c_l is
-    the distribution of a node on level l; at the root m is 1 at 0.
-    """
-    message, variances = np.ones(1), [0.0]
-    for table, w in zip(reversed(tables.build(weights)), reversed(weights), strict=True):
-        f, values = table.floats, np.abs(np.arange(-table.reach, table.reach + 1.0))
-        c = _convolve_centre(message, f)
-        pi = f * c / (f @ c)
-        variances.append(float(pi @ values**2))
-        message = np.exp(-w * values) * c / c.max()
-    return np.array(variances[::-1])
-
-
-def _convolve_centre(a: Floats, b: Floats) -> Floats:
-    """The convolution of two symmetric arrays, on the values that b reaches."""
-    size = a.size + b.size - 1
-    length = 1 << size.bit_length()
-    whole = np.fft.irfft(np.fft.rfft(a, length) * np.fft.rfft(b, length), length)[:size]
-    start = size // 2 - b.size // 2
-    return np.maximum(whole[start : start + b.size], 0.0)
+        return found
 
 
 class PaperTree(Mechanism):
@@ -298,14 +295,22 @@ class PaperTree(Mechanism):
     def mean_variance(self) -> float:
         return (self.depth + 1) * self.node_variance
 
-    def functional_covariance(self, weights: ArrayLike) -> Floats:
-        # In terms of the noise at t rather than what t adds to it: summation by parts.
-        sums = -np.diff(self._check_weights(weights), axis=1, append=0.0)
-        total = sums @ sums.T
-        for _ in range(self.depth):
-            sums = sums[:, 0::2] + sums[:, 1::2]
-            total = total + sums @ sums.T
+    def features(self, weights: ArrayLike) -> Floats:
+        return np.concatenate(self._node_sums(weights), axis=1) * math.sqrt(self.node_variance)
+
+    def prefix_covariance(self, weights: ArrayLike) -> Floats:
+        *below, total = self._node_sums(weights)
+        for sums in reversed(below):
+            total = np.repeat(total, 2, axis=1) + sums
         return np.asarray(total * self.node_variance)
+
+    def _node_sums(self, weights: ArrayLike) -> list[Floats]:
+        """How often each node's noise is counted, from the leaves up."""
+        # In terms of the noise at t rather than what t adds to it: summation by parts.
+        sums = [-np.diff(self._check_weights(weights), axis=1, append=0.0)]
+        for _ in range(self.depth):
+            sums.append(sums[-1][:, 0::2] + sums[-1][:, 1::2])
+        return sums
 
 
 class ExactPaperTree(PaperTree):

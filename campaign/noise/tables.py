@@ -99,3 +99,29 @@ def build(weights: tuple[float, ...]) -> tuple[Table, ...]:
     for w in weights[1:]:
         tables.append(Table(tilt(tables[-1].convolved(), w)))
     return tuple(tables)
+
+
+@lru_cache(maxsize=64)
+def marginal_variances(weights: tuple[float, ...]) -> Floats:
+    """Var z on each level. Floating point is enough here: variances are shown, not sampled from.
+
+    With m_l(z) proportional to exp(-w_l |z|) c_l(z) the message from above, c_l = m_{l+1} * f_l and pi_l = f_l c_l is
+    the distribution of a node on level l; at the root m is 1 at 0.
+    """
+    message, variances = np.ones(1), [0.0]
+    for table, w in zip(reversed(build(weights)), reversed(weights), strict=True):
+        f, values = table.floats, np.abs(np.arange(-table.reach, table.reach + 1.0))
+        c = _convolve_centre(message, f)
+        pi = f * c / (f @ c)
+        variances.append(float(pi @ values**2))
+        message = np.exp(-w * values) * c / c.max()
+    return np.array(variances[::-1])
+
+
+def _convolve_centre(a: Floats, b: Floats) -> Floats:
+    """The convolution of two symmetric arrays, on the values that b reaches."""
+    size = a.size + b.size - 1
+    length = 1 << size.bit_length()
+    whole = np.fft.irfft(np.fft.rfft(a, length) * np.fft.rfft(b, length), length)[:size]
+    start = size // 2 - b.size // 2
+    return np.maximum(whole[start : start + b.size], 0.0)

@@ -31,7 +31,7 @@ def publish(
         for server in (0, 1):
             seed = noise_seed.to_bytes(32, "little")
             whole = whole + NoiseTree(seed, server=server, covers=bytes(32), mechanism=spec.noise).curve()
-    return Release.of_whole(spec, len(values), whole)
+    return Release.of_whole(spec, len(values), whole, on_grid=True)
 
 
 def two_strata(

@@ -1,6 +1,7 @@
 """Calibration: the textbook's numbers without noise, an honest p-value with it, and defined behaviour at the edges."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def test_groups_are_half_open_and_hold_everybody_once() -> None:
 
 
 def without_noise(groups: Groups) -> Groups:
-    return Groups(groups.upper_ends, groups.table, np.zeros_like(groups.noise), groups.n, groups.epsilon)
+    return replace(groups, noise=np.zeros_like(groups.noise))
 
 
 @pytest.mark.parametrize("fitted", [True, False])

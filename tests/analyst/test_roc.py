@@ -5,9 +5,11 @@ import pytest
 from scipy.stats import ks_2samp, mannwhitneyu
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
+from analyst.compare import mann_whitney_p
+from analyst.estimate import INTERVALS
 from analyst.roc import Roc
 from campaign.errors import InvalidQuery, TooNoisy
-from tests.analyst.helpers import two_strata
+from tests.analyst.helpers import publish, scored, two_strata
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -25,17 +27,21 @@ def test_without_noise_it_is_scikit_learn(seed: int) -> None:
     assert roc.precision[at] == pytest.approx(precision[:-1], abs=1e-12)
     assert roc.recall[at] == pytest.approx(recall[:-1], abs=1e-12)
     assert roc.auc == pytest.approx(roc_auc_score(outcome, scores), abs=1e-12)
-    assert roc.average_precision == pytest.approx(average_precision_score(outcome, scores), abs=1e-12)
+    assert roc.average_precision is not None
+    assert roc.average_precision.value == pytest.approx(average_precision_score(outcome, scores), abs=1e-12)
     assert (roc.false_positive_rate[0], roc.true_positive_rate[-1]) == (0.0, 1.0)
 
 
 def test_without_noise_a_comparison_is_scipy() -> None:
     release, scores, outcome = two_strata(3000)
     made = release.compare("no", "yes")
-    assert made.distance == pytest.approx(ks_2samp(scores[outcome], scores[~outcome]).statistic, abs=1e-12)
+    apart = made.distance.value
+    assert apart == pytest.approx(ks_2samp(scores[outcome], scores[~outcome]).statistic, abs=1e-12)
     u = mannwhitneyu(scores[outcome], scores[~outcome]).statistic
-    assert made.superiority == pytest.approx(u / (outcome.sum() * (~outcome).sum()), abs=1e-12)
-    assert made.distance_lower < made.distance < made.distance_upper
+    assert made.superiority.value == pytest.approx(u / (outcome.sum() * (~outcome).sum()), abs=1e-12)
+    for kind in INTERVALS:
+        low, high = made.distance.interval(kind)
+        assert low < apart < high
 
 
 @pytest.mark.parametrize("mechanism", ["slice-tree", "paper-tree"])
@@ -54,8 +60,8 @@ def test_an_empty_stratum_is_an_error_and_a_small_one_a_note() -> None:
     release, *_ = two_strata(500, strata=["no", "yes", "unknown"])
     with pytest.raises(TooNoisy, match="'unknown' has 0 values"):
         release.roc("no", "unknown")
-    few, *_ = two_strata(400, noise_seed=5, epsilon=0.2)
-    assert any("three standard errors" in note for note in few.roc().notes)
+    few, *_ = two_strata(400, noise_seed=5, epsilon=0.25)
+    assert any("four standard errors" in note for note in few.roc().notes)
 
 
 def test_nobody_called_positive_has_precision_one() -> None:
@@ -74,3 +80,47 @@ def test_what_cannot_be_asked() -> None:
         Roc(release.curve("no"), other.curve("yes"))
     with pytest.raises(InvalidQuery, match="is not one of"):
         release.curve("perhaps")
+
+
+def test_delong_is_the_textbook() -> None:
+    """The variance of the placement values, one pair at a time."""
+    release, scores, outcome = two_strata(600)
+    positive, negative = scores[outcome], scores[~outcome]
+    wins = (positive[:, np.newaxis] > negative) + 0.5 * (positive[:, np.newaxis] == negative)
+    variance = wins.mean(axis=1).var(ddof=1) / positive.size + wins.mean(axis=0).var(ddof=1) / negative.size
+    assert release.roc().area.sampling_error ** 2 == pytest.approx(variance, rel=1e-9)
+
+
+def test_two_areas_of_four_strata() -> None:
+    strata = ["no", "yes", "other no", "other yes"]
+    spec = two_strata(10, strata=strata)[0].campaign
+    scores, outcome = scored(6000, 3)
+    group = np.random.default_rng(1).random(6000) < 0.5
+    names = np.where(group, np.where(outcome, "yes", "no"), np.where(outcome, "other yes", "other no")).tolist()
+    made = publish(spec, scores, names).compare_areas(("no", "yes"), ("other no", "other yes"))
+    areas = [roc_auc_score(outcome[mine], scores[mine]) for mine in (group, ~group)]
+    assert [row.value for row in made.rows] == pytest.approx([*areas, areas[1] - areas[0]])
+    with pytest.raises(InvalidQuery, match="four different strata"):
+        publish(spec, scores, names).compare_areas(("no", "yes"), ("no", "other yes"))
+
+
+def test_mann_whitney_without_noise_is_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("analyst.uncertainty.error_of_sum", lambda *_: 0.0)
+    rng = np.random.default_rng(1)
+    scores = np.round(rng.beta(2, 4, 3000), 2)
+    outcome = rng.random(3000) < 0.3
+    spec = two_strata(10)[0].campaign
+    release = publish(spec, scores, np.where(outcome, "yes", "no").tolist())
+    theirs = mannwhitneyu(scores[outcome], scores[~outcome], use_continuity=False, method="asymptotic").pvalue
+    assert mann_whitney_p(release.curve("no"), release.curve("yes")) == pytest.approx(theirs, rel=1e-3)
+
+
+def test_tiny_groups_have_no_area_outside_its_range() -> None:
+    """60 releases of 60 people: an area lies in [0, 1] or is refused."""
+    for seed in range(60):
+        release, *_ = two_strata(60, 1, noise_seed=seed, epsilon=2.0)
+        try:
+            area = release.roc(smoothing="none").area
+        except TooNoisy:
+            continue
+        assert 0 <= area.value <= 1

@@ -26,6 +26,7 @@ def test_core_writes_its_results(tmp_path: Path) -> None:
     keys = {"dcf_point_vs_aes", "dcf_domain_vs_aes", "dpf_domain_vs_aes", "threads_2_vs_1", "domain_sum_extra_mb"}
     keys |= {"check_vs_plain", "dcf_gen_checked_vs_plain", "proof_bytes"}
     keys |= {"slice_curve_s", "slice_tables_s", "slice_points_ms", "slice_vs_paper_mse"}
+    keys |= {"band_1m_s", "report_s", "survival_ms"}
     assert all(body["results"][key] > 0 for key in keys)
     assert {"dcf_point_vs_sycret", "dcf_gen_vs_sycret", "slice_vs_opendp_mse"} <= body["results"].keys()
     there = importlib.util.find_spec("fss._native") is not None

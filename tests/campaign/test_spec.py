@@ -20,12 +20,13 @@ def test_frozen_digest() -> None:
     made = campaign(strata=["no", "yes"], opens="2026-01-01T00:00:00Z", closes="2026-06-30T20:00:00+02:00")
     assert made.canonical.decode() == (
         '{"admission":"open","closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
-        '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8","max_instances":1,'
-        '"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,"opens":"2026-01-01T00:00:00Z",'
+        '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
+        '"kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,'
+        '"opens":"2026-01-01T00:00:00Z",'
         '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","strata":["no","yes"],'
-        '"title":"Risk score"}'
+        '"title":"Risk score","unit":""}'
     )
-    assert to_base64url(made.digest) == "O4OfHCiPfji-esQP1zo9fgTFgGt7CJz1eN7cg6vYR-E"
+    assert to_base64url(made.digest) == "Vbvs3bBFI0Cjyq8clMW0qehmjWf0G1DxxV5mz0k2C9A"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)

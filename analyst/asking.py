@@ -1,0 +1,113 @@
+"""What both clients share: where to ask, what was learned, how answers are read, and how long to wait for them."""
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from analyst import calibration
+from analyst.calibration import Calibration
+from analyst.points import Points, points
+from analyst.release import Floats, Release, Stratum
+from analyst.uncertainty import names
+from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
+from campaign.spec import Campaign, check_digest
+from campaign.wire import EcdfAnswer, GroupsAnswer, GroupsQuery, read
+from client import https
+
+ATTEMPTS = 5
+NUMPY = {"Accept": "application/x-npy"}
+JSON = {"Content-Type": "application/json"}
+
+
+class Asking:
+    """What both clients share: where to ask, what was learned, and how answers are read."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        ca: str | Path | None = None,
+        *,
+        timeout_s: float = 60.0,
+        patience_s: float = 300.0,
+        on_grid: bool = False,
+    ) -> None:
+        """`patience_s`: how long to wait for a server that is still preparing the curve, or is busy.
+
+        `on_grid`: values were measured in steps of the grid; otherwise a cell of the grid stands for its middle.
+        """
+        if not https.is_address(url):
+            raise InvalidInput(https.NOT_AN_ADDRESS.format(url))
+        self.url, self._on_grid = url.rstrip("/"), on_grid
+        self._options = https.options(token, ca, timeout_s)
+        self._server = https.Server(self.url, https.Patience(ATTEMPTS, patience_s))
+        self._campaign: Campaign | None = None
+        self._release: Release | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+    def _read_campaign(self, data: bytes) -> Campaign:
+        try:
+            self._campaign = Campaign.from_dict(json.loads(data)["campaign"])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise PeerMismatch(f"{self.url} did not send a campaign ({type(error).__name__})") from None
+        return self._campaign
+
+    def _read_counts(self, data: bytes, last: EcdfAnswer, campaign: Campaign) -> Floats:
+        """A curve in numpy's format, to the end of its padding; the count asked for by itself must be in it."""
+        check_digest(campaign.digest, last.digest)
+        try:
+            counts = np.load(io.BytesIO(data), allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise PeerMismatch(f"{self.url} did not send a curve ({type(error).__name__})") from None
+        padded = 1 << campaign.grid.bits
+        if not isinstance(counts, np.ndarray) or counts.dtype.kind != "i" or counts.shape != (padded,):
+            raise PeerMismatch(f"{self.url} sent something else than a curve of {padded} counts")
+        if last.counts != [int(counts[campaign.grid.size - 1])]:
+            raise PeerMismatch(f"{self.url} sent a curve that does not fit its own last count")
+        return counts.astype(np.float64)
+
+    def _read_points(
+        self, data: bytes, campaign: Campaign, stratum: str, at: Sequence[object], smoothing: str
+    ) -> Points:
+        answer = read(EcdfAnswer, data)
+        check_digest(campaign.digest, answer.digest)
+        index = campaign.grid.index_at([*texts(at), last_threshold(campaign)])
+        if len(answer.counts) != index.size:
+            raise PeerMismatch(f"{self.url} answered {len(answer.counts)} of {index.size} questions")
+        answered = {i: c for i, c in zip(index.tolist(), answer.counts, strict=True) if i >= 0}
+        return points(campaign, stratum, answer.n, texts(at), answered, smoothing != "none")
+
+    def _read_groups(self, data: bytes, campaign: Campaign, fitted: bool) -> Calibration:
+        answer = read(GroupsAnswer, data)
+        check_digest(campaign.digest, answer.digest)
+        return calibration.hosmer_lemeshow(calibration.from_answer(answer), fitted=fitted)
+
+
+def texts(at: Sequence[object]) -> list[str]:
+    """Thresholds as the server reads them; a float's repr is the shortest text that is the same number."""
+    return [x if isinstance(x, str) else str(x) for x in (v.item() if isinstance(v, np.generic) else v for v in at)]
+
+
+def last_threshold(campaign: Campaign) -> str:
+    return str(campaign.grid.labels(np.array([campaign.grid.size - 1]))[0])
+
+
+def points_question(campaign: Campaign, at: Sequence[object], stratum: Stratum) -> tuple[str, dict[str, str]]:
+    """The stratum that is meant, and what to ask: the points, and the last threshold for the stratum's total."""
+    chosen = campaign.strata if stratum is None else names(stratum)
+    if len(chosen) != 1:
+        raise InvalidQuery("this grid is too large for whole curves: name one stratum")
+    return chosen[0], {"at": ",".join([*texts(at), last_threshold(campaign)]), "stratum": chosen[0]}
+
+
+def groups_query(upper_ends: Sequence[float], epsilon: float) -> bytes:
+    """Checked before it is sent: an answer that is of no use would be paid all the same."""
+    if len(upper_ends) < 3:
+        raise InvalidQuery(f"calibration needs at least 3 groups, got {len(upper_ends)}")
+    fields = {"upper_ends": [float(x) for x in upper_ends], "epsilon": float(epsilon)}
+    return read(GroupsQuery, fields).to_json().encode()

@@ -1,0 +1,143 @@
+"""Bands that hold a whole curve at once: quantiles of the largest deviation of simulated curves.
+
+The noise is simulated as the servers draw it, given what is public: at the ends of a curve few nodes add up, and a
+Gaussian of the same variance has too light tails there. For the population, the noise's band and that of Dvoretzky,
+Kiefer, Wolfowitz and Massart share what a band may miss evenly, and their widths add up.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyst import public
+from analyst.uncertainty import CountNoise, z_score
+from campaign.errors import InvalidQuery
+from campaign.noise.mechanism import SliceTree, mechanism
+from campaign.noise.simulate import both_servers, largest_deviations
+from campaign.spec import Campaign
+
+Floats = NDArray[np.float64]
+Strata = tuple[str, ...]
+
+# A simultaneous band is a quantile over this many simulated curves, fewer where a curve is long.
+_MOST_CURVES, _FEWEST_CURVES, _NUMBERS = 1000, 100, 1 << 23
+_AT_ONCE = 1 << 21
+# On more positions than these the factor is that of the whole tree: so many places hardly differ in it.
+_MOST_POSITIONS = 1 << 16
+# Of so many positions nearly every curve deviates further somewhere, and the wanted quantile lies above.
+_FLOOR = 4.8
+
+
+def curves_for(campaign: Campaign) -> int:
+    return min(_MOST_CURVES, max(_FEWEST_CURVES, _NUMBERS >> campaign.bits))
+
+
+def simultaneous_factor(campaign: Campaign, rates: Mapping[Strata, Floats], confidence: float, seed: int = 0) -> float:
+    """c such that all fractions of all these strata lie within c standard errors of the truth, together.
+
+    `rates` are the fractions that the errors depend on where a stratum's total is noisy.
+    """
+    z_score(confidence)
+    count = curves_for(campaign)
+    rank = math.ceil((count + 1) * confidence)
+    if rank > count:
+        raise InvalidQuery(
+            f"a band over {1 << campaign.bits} positions is simulated with {count} curves, enough for a confidence of "
+            f"at most {count / (count + 1):.4f}, got {confidence}"
+        )
+    if 1 << campaign.bits > _MOST_POSITIONS and isinstance(campaign.noise, SliceTree):
+        about = campaign.bits, campaign.epsilon, campaign.max_instances, count, seed
+        largest = _of_whole_tree(*about, _FLOOR)
+        if np.sort(largest)[rank - 1] <= _FLOOR:
+            largest = _of_whole_tree(*about, 0.0)
+    else:
+        largest = _largest(campaign, rates, seed)
+    # The order statistic whose coverage is at least the wanted one; noise is integer, and its own value must be inside.
+    return float(np.sort(largest)[rank - 1]) * (1 + 1e-9)
+
+
+@lru_cache(maxsize=4)
+def _of_whole_tree(depth: int, epsilon: float, instances: int, count: int, seed: int, floor: float) -> Floats:
+    noise = mechanism(SliceTree.name, depth, epsilon, instances)
+    assert isinstance(noise, SliceTree)
+    return largest_deviations(noise, count, np.random.default_rng(seed), floor)
+
+
+def _largest(campaign: Campaign, rates: Mapping[Strata, Floats], seed: int) -> Floats:
+    """The largest deviation of each simulated curve, in standard errors, over all strata."""
+    variances = {strata: CountNoise(campaign, strata).rate_variances(r) for strata, r in rates.items()}
+    found: list[float] = []
+    for noise in simulated(campaign, seed):
+        parts = [_standardised(campaign, noise, s, rates[s], np.sqrt(v)) for s, v in variances.items()]
+        found.extend(np.max(parts, axis=0))
+    return np.array(found)
+
+
+def simulated(campaign: Campaign, seed: int = 0) -> Iterator[Floats]:
+    """Noise of both servers at all released positions given what is public, (some, positions) at a time.
+
+    Bands, tests and errors by simulation of a release all use the same: it is drawn once.
+    """
+    count = curves_for(campaign)
+    batch = min(count, max(1, _AT_ONCE >> campaign.bits))
+    for number, start in enumerate(range(0, count, batch)):
+        yield _given_facts(public.facts(campaign), min(batch, count - start), seed, number)
+
+
+def simulated_parts(
+    campaign: Campaign, strata: Sequence[Strata], most: int, seed: int = 0
+) -> Iterator[tuple[Floats, ...]]:
+    """The noise of the counts of several strata, one simulated release after the other, up to so many."""
+    left = most
+    for noise in simulated(campaign, seed):
+        parts = [stratum_part(campaign, noise[:left], chosen) for chosen in strata]
+        yield from zip(*parts, strict=True)
+        left -= len(noise)
+        if left <= 0:
+            return
+
+
+@lru_cache(maxsize=4)
+def _given_facts(facts: public.Facts, count: int, seed: int, number: int) -> Floats:
+    """Kept, because the bands and tests of one release share it."""
+    rng = np.random.default_rng([seed, number])
+    noise = both_servers(facts.noise, count, facts.noise.depth, rng)
+    return facts.adjust(noise[:, : facts.released], 0.0)
+
+
+def stratum_part(campaign: Campaign, noise: Floats, strata: Strata) -> Floats:
+    """The noise of the counts of strata, pooled, at all thresholds, from that at all positions."""
+    size, total = campaign.grid.size, np.zeros((len(noise), campaign.grid.size))
+    for name in strata:
+        start = campaign.stratum(name) << campaign.grid.bits
+        total += noise[:, start : start + size] - (noise[:, start - 1 : start] if start else 0.0)
+    return total
+
+
+def _standardised(campaign: Campaign, noise: Floats, strata: Strata, rates: Floats, errors: Floats) -> Floats:
+    part = stratum_part(campaign, noise, strata)
+    part = part - rates * part[:, -1:]
+    known = errors > 1e-6 * max(errors.max(), 1e-9)
+    return np.asarray(np.abs(part[:, known] / errors[known]).max(axis=1, initial=0.0))
+
+
+def dkw(total: float, confidence: float) -> float:
+    """Half the width of a band that holds the population's F around that of a sample of this size (Massart)."""
+    return math.sqrt(math.log(2 / (1 - confidence)) / (2 * max(total, 1.0)))
+
+
+def joint_factor(covariance: Floats, confidence: float, seed: int = 0, runs: int = 4000) -> float:
+    """c such that all of several normal variables lie within c standard errors of their means, together."""
+    z_score(confidence)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    known = errors > 1e-12
+    if not known.any():
+        return 0.0
+    correlation = covariance[np.ix_(known, known)] / np.outer(errors[known], errors[known])
+    values, vectors = np.linalg.eigh(correlation)
+    scale = vectors * np.sqrt(np.maximum(values, 0.0))
+    draws = np.random.default_rng(seed).normal(size=(runs, values.size)) @ scale.T
+    return float(np.quantile(np.abs(draws).max(axis=1), confidence))

@@ -1,0 +1,181 @@
+"""What each command of fss-analyst does: ask, print, and draw. Loaded only once a command is known."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from analyst.calibration import Calibration
+from analyst.client import Client
+from analyst.show import show
+from analyst.table import p_words, short
+from campaign.errors import InvalidQuery
+from client import program
+
+
+def _client(args: argparse.Namespace) -> Client:
+    token = program.token(args)
+    if args.campaign is None:
+        raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
+    if not token:
+        raise InvalidQuery("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
+    return Client(args.campaign, token, args.ca, on_grid=args.on_grid)
+
+
+def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
+    """Drawing is loaded only when it is asked for: it takes longer than everything else."""
+    if args.plot is not None:
+        from analyst import plots
+
+        try:
+            plots.save(draw(plots), args.plot)
+        except ValueError as error:
+            raise InvalidQuery(f"{args.plot}: {error}") from None
+        print(f"wrote {args.plot}", file=sys.stderr)
+
+
+def ecdf(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        if args.at is not None:
+            show(args, client.ecdf(args.at, args.stratum, smoothing=args.smoothing), client.campaign())
+        else:
+            show(args, client.curve(args.stratum, smoothing=args.smoothing), client.campaign())
+        if args.plot is not None:
+            curve = client.curve(args.stratum, smoothing=args.smoothing)
+            more = {"confidence": args.confidence, "interval": args.interval}
+            _draw(args, lambda plots: plots.ecdf(curve, quantiles=curve.quantile(), **more))
+
+
+def quantile(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        curve = client.curve(args.stratum, smoothing=args.smoothing)
+        made = curve.quantile(args.levels, args.confidence)
+        show(args, made, client.campaign())
+        if not (args.json or args.csv):
+            mean = curve.mean_estimate(args.confidence)
+            low, high = mean.interval("population", args.confidence)
+            told = f"{args.confidence:.0%} population interval {short(low)} to {short(high)}"
+            print(f"\nmean {short(mean.value)}, {told}")
+        more = {"confidence": args.confidence, "interval": args.interval}
+        _draw(args, lambda plots: plots.ecdf(curve, quantiles=made, **more))
+
+
+def histogram(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        edges = args.edges or args.bins
+        made = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
+        show(args, made, client.campaign())
+        _draw(args, lambda plots: plots.histogram(made, client.campaign().title, interval=args.interval))
+
+
+def compare(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        strata = args.strata or client.campaign().strata
+        if len(strata) != 2:
+            raise InvalidQuery("name two with --strata: this campaign has " + ", ".join(map(repr, strata)))
+        first, second = strata
+        made = client.compare(first, second, smoothing=args.smoothing, confidence=args.confidence)
+        show(args, made, client.campaign())
+        curves = [client.curve(name, smoothing=args.smoothing) for name in (first, second)]
+        _draw(args, lambda plots: plots.ecdf(*curves, confidence=args.confidence, interval=args.interval))
+
+
+def roc(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        made = client.roc(args.negative, args.positive, smoothing=args.smoothing)
+        show(args, made, client.campaign())
+        _draw(args, lambda plots: plots.roc(made, args.confidence, args.interval))
+
+
+def compare_areas(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        made = client.compare_areas(tuple(args.first), tuple(args.second), confidence=args.confidence)
+        show(args, made, client.campaign())
+        _draw(args, lambda plots: plots.forest(made, args.interval))
+
+
+def calibration(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        if args.smooth:
+            curve = client.calibration_curve(args.negative, args.positive, confidence=args.confidence)
+            show(args, curve, client.campaign())
+            _draw(args, lambda plots: plots.calibration_curve(curve, args.interval))
+            return
+        fitted = not args.external
+        made = (
+            _spent(client, args)
+            if args.spend is not None
+            else client.calibration(args.ends or args.groups, args.negative, args.positive, fitted=fitted)
+        )
+        show(args, made, client.campaign())
+        if args.spend is not None:
+            left = client.budget().remaining
+            print(f"\nspent epsilon {args.spend:g} of the reserve; {left:g} remain", file=sys.stderr)
+        _draw(args, lambda plots: plots.calibration(made, args.interval))
+
+
+def _spent(client: Client, args: argparse.Namespace) -> Calibration:
+    """Algorithm 2: the servers know the first stratum as negative and the second as positive."""
+    strata = list(client.campaign().strata)
+    if [*(args.negative or strata[:1]), *(args.positive or strata[-1:])] != strata:
+        raise InvalidQuery(f"with --spend the strata are {', '.join(map(repr, strata))}, negative and positive")
+    ends = args.ends or client.calibration(args.groups).groups.upper_ends.tolist()
+    return client.groups(ends, args.spend, fitted=not args.external)
+
+
+def summary(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        made = client.summary(args.stratum, trim=args.trim, confidence=args.confidence)
+        show(args, made, client.campaign())
+        chosen = client.release().strata(args.stratum)
+        curves = [client.curve(name, smoothing=args.smoothing) for name in chosen]
+        _draw(args, lambda plots: plots.box(*curves, interval=args.interval))
+
+
+def model(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        made = client.model(args.negative, args.positive, confidence=args.confidence)
+        show(args, made.performance(args.threshold, args.specificity), client.campaign())
+        _draw(args, lambda plots: plots.decision(made.decision(), args.interval))
+
+
+def decision(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        made = client.model(args.negative, args.positive, confidence=args.confidence).decision(args.thresholds)
+        show(args, made, client.campaign())
+        _draw(args, lambda plots: plots.decision(made, args.interval))
+
+
+def survival(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        more = {"smoothing": args.smoothing, "confidence": args.confidence}
+        curves = client.survival(args.at, hazard=args.hazard, **more)
+        made = client.survival_summary(args.horizon, **more) if args.summary else curves
+        show(args, made, client.campaign())
+        if not (args.summary or args.json or args.csv):
+            from analyst.survival import log_rank
+
+            for arm in curves.arms[1:]:
+                told = p_words(log_rank(curves.arms[0], arm)[1])
+                print(f"\nlog-rank, {arm.name} against {curves.arms[0].name}: {told} (noise included)")
+        _draw(args, lambda plots: plots.survival(curves, args.interval))
+
+
+def report(args: argparse.Namespace) -> None:
+    from datetime import UTC, datetime
+
+    from analyst import methods
+    from analyst import report as pages
+
+    if args.out is None and not args.methods and args.files is None:
+        raise InvalidQuery("name what to write: --out FILE.html, --files FOLDER or --methods")
+    with _client(args) as client:
+        release = client.release()
+    if args.methods:
+        print(methods.text(release))
+    if args.out is not None:
+        args.out.write_text(pages.page(release, datetime.now(UTC)), encoding="utf-8")
+        print(f"wrote {args.out}: open it in a browser")
+    if args.files is not None:
+        written = pages.files(release, args.files)
+        print(f"wrote {len(written)} figures and tables to {args.files}")

@@ -1,0 +1,44 @@
+"""Words for a paper: what was computed, from how many people, with which noise, and what the intervals say."""
+
+from analyst.release import Release
+from campaign.noise.mechanism import SERVERS
+
+_MECHANISM = {
+    "slice-tree": "a tree of integer noise whose nodes add up to their parents, with tuned weights on its levels",
+    "paper-tree": "discrete Laplace noise on every node of a binary tree over the grid",
+    "paper-tree-exact": "discrete Laplace noise on every node of a binary tree over the grid, at its exact sensitivity",
+}
+
+
+def sentences(release: Release) -> list[str]:
+    """One paragraph each: data, privacy, estimates, intervals."""
+    campaign = release.campaign
+    grid, strata = campaign.grid, len(campaign.strata)
+    each = "" if campaign.max_instances == 1 else f" (at most {campaign.max_instances} from one party)"
+    asked = campaign.question.rstrip(".?!")
+    return [
+        f"Data. Parties were asked: \u201c{asked}?\u201d {release.n} values{each} were collected by function secret "
+        "sharing between two servers that do not collude; neither saw a value. Values were placed on a public grid of "
+        f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}"
+        + (f" ({campaign.unit})" if campaign.unit else "")
+        + (f", in {strata} strata ({', '.join(campaign.strata)})." if strata > 1 else "."),
+        f"Privacy. The distribution was released once, with {campaign.epsilon:g}-differential privacy for each party "
+        "(replacement of its values; n is public)"
+        + (f", and {campaign.reserve:g} in reserve" if campaign.reserve else "")
+        + f". Each of {SERVERS} servers added {_MECHANISM[campaign.mechanism]} before anything left it; the "
+        "guarantee holds towards readers and towards either server. All statistics are post-processing of this one "
+        "release.",
+        "Estimates. Counts were conditioned on what is public (n, and that nobody is in the padding of the grid) and "
+        "made non-decreasing by isotonic regression, ending at each stratum's total.",
+        "Intervals. \u201cNoise\u201d intervals describe how far a published number may be from that of the people "
+        "who took part, from the exact covariance of the noise. \u201cPopulation\u201d intervals add sampling "
+        "variation (binomial, DeLong, Greenwood or infinitesimal jackknife; Dvoretzky-Kiefer-Wolfowitz-Massart for "
+        "bands). Unless said otherwise, 95 % intervals are population intervals. p-values include the noise.",
+        f"Source. fss-ecdf, campaign {campaign.digest.hex()[:16]}; cite this release by that number, and the software "
+        "by its name and version.",
+    ]
+
+
+def text(release: Release) -> str:
+    """For a methods section."""
+    return "\n\n".join(sentences(release))

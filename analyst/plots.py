@@ -1,0 +1,20 @@
+"""All pictures in one place, for the command line and the report."""
+
+from analyst.plot import as_svg, box, ecdf, forest, histogram, save
+from analyst.plot_scores import calibration, calibration_curve, decision, precision_recall, roc
+from analyst.plot_survival import survival
+
+__all__ = [
+    "as_svg",
+    "box",
+    "calibration",
+    "calibration_curve",
+    "decision",
+    "ecdf",
+    "forest",
+    "histogram",
+    "precision_recall",
+    "roc",
+    "save",
+    "survival",
+]

@@ -1,0 +1,253 @@
+"""How good a prediction model is: the grid variable is its score, two strata are the outcomes.
+
+Whoever has a score above a threshold is called positive. Sums over cells are taken from raw counts, in which they are
+linear; shapes (the best threshold, a regression, a smooth curve) from smoothed ones. Every number is an estimate with
+slopes by the cells of both strata, and so has both intervals.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyst import uncertainty
+from analyst.calibration import check_scores
+from analyst.curve import Curve
+from analyst.estimate import (
+    INTERVALS,
+    SHARE,
+    Estimate,
+    Estimates,
+    Part,
+    Ranged,
+    estimate,
+    limits_as_columns,
+    ratio_interval,
+    weights,
+)
+from analyst.logistic import fit
+from analyst.partial import partial_area
+from analyst.quantile import inverse, target
+from analyst.table import Columns, Tabular
+from campaign.errors import InvalidQuery
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A prediction model, seen through the scores of those without and with the outcome."""
+
+    negative: Curve
+    positive: Curve
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_scores(self.negative, self.positive)
+        _ = self.negative.total, self.positive.total
+
+    @property
+    def scores(self) -> Floats:
+        return self.negative.values
+
+    @property
+    def total(self) -> float:
+        return self.negative.raw_total + self.positive.raw_total
+
+    @property
+    def prevalence(self) -> float:
+        return self.positive.raw_total / self.total
+
+    def _sum(self, first: Floats, second: Floats) -> float:
+        """Over raw cells: what each without and each with the outcome counts."""
+        return float(first @ self.negative.raw_cells + second @ self.positive.raw_cells)
+
+    def _parts(self, first: Floats, second: Floats) -> list[Part]:
+        return [(self.negative, first), (self.positive, second)]
+
+    @cached_property
+    def brier(self) -> Estimate:
+        """The mean squared distance of score and outcome."""
+        squares = self.scores**2, (1 - self.scores) ** 2
+        value = self._sum(*squares) / self.total
+        return estimate("Brier score", value, self._parts(*((s - value) / self.total for s in squares)), bounds=SHARE)
+
+    @cached_property
+    def scaled_brier(self) -> Estimate:
+        """1 - Brier score over that of a model that says the prevalence of everybody."""
+        share, b, one = self.prevalence, self.brier.value, np.ones_like(self.scores)
+        spread = share * (1 - share)
+        outcome = -share * one / self.total, (1 - share) * one / self.total
+        squares = self.scores**2, (1 - self.scores) ** 2
+        slopes = [
+            -(s - b) / self.total / spread + b * (1 - 2 * share) / spread**2 * d
+            for s, d in zip(squares, outcome, strict=True)
+        ]
+        return estimate("scaled Brier score", 1 - b / spread, self._parts(*slopes), bounds=(-math.inf, 1.0))
+
+    @cached_property
+    def observed_over_expected(self) -> Estimate:
+        """Outcomes over the sum of all scores."""
+        expected = self._sum(self.scores, self.scores)
+        ratio = self.positive.raw_total / expected
+        slopes = -ratio * self.scores / expected, (1 - ratio * self.scores) / expected
+        return estimate("observed over expected", ratio, self._parts(*slopes), bounds=(0.0, math.inf))
+
+    def regression(self) -> list[Estimate]:
+        """Intercept and slope of the outcome on logit(score), and the intercept alone with a slope of 1."""
+        names = ("calibration intercept", "calibration slope"), ("calibration in the large",)
+        found = []
+        for name, slope in zip(names, (True, False), strict=True):
+            values, (first, second) = fit(self.scores, self.negative.cells, self.positive.cells, slope=slope)
+            found += [estimate(n, values[i], self._parts(first[i], second[i])) for i, n in enumerate(name)]
+        return found
+
+    def ratio(self, name: str, top: tuple[Floats, Floats], bottom: tuple[Floats, Floats]) -> Ranged:
+        """A share: of those that `bottom` counts, those that `top` counts, with Fieller's and Wilson's intervals."""
+        rows = weights(self._parts(np.vstack([top[0], bottom[0]]), np.vstack([top[1], bottom[1]])))
+        noise = uncertainty.covariance(self.negative.campaign, rows)
+        above, below = self._sum(*top), self._sum(*bottom)
+        smooth = [float(w[0] @ self.negative.cells + w[1] @ self.positive.cells) for w in (top, bottom)]
+        value = float(np.clip(smooth[0] / smooth[1], *SHARE)) if smooth[1] > 0 else math.nan
+        z, ranges = uncertainty.z_score(self.confidence), {}
+        for kind in INTERVALS:
+            binomial = max(below, 0.0) if kind == "population" else 0.0
+            quadratic = noise[0, 0], binomial - 2 * noise[0, 1], noise[1, 1] - binomial
+            low, high = ratio_interval(above, below, quadratic, z)
+            ranges[kind] = float(np.fmin(low, value)), float(np.fmax(high, value))
+        return Ranged(name, value, math.nan, math.nan, SHARE, None, ranges, self.confidence)
+
+    def at(self, threshold: float) -> list[Estimate]:
+        """Sensitivity, specificity and predictive values when scores above a threshold are called positive."""
+        called = self._called(threshold)
+        nothing, one = np.zeros_like(called), np.ones_like(called)
+        return [
+            self.ratio(f"sensitivity above {threshold:g}", (nothing, called), (nothing, one)),
+            self.ratio(f"specificity up to {threshold:g}", (1 - called, nothing), (one, nothing)),
+            self.ratio(f"positive predictive value above {threshold:g}", (nothing, called), (called, called)),
+            self.ratio(
+                f"negative predictive value up to {threshold:g}", (1 - called, nothing), (1 - called, 1 - called)
+            ),
+        ]
+
+    def _called(self, threshold: float) -> Floats:
+        index = self.negative.campaign.grid.index_at([threshold])[0]
+        return np.asarray(np.arange(self.scores.size) > index, np.float64)
+
+    @cached_property
+    def _best(self) -> int:
+        return int(np.argmax(self.negative.fractions - self.positive.fractions))
+
+    def youden(self) -> list[Estimate]:
+        """The threshold at which sensitivity + specificity - 1 is largest, and that largest value."""
+        k = self._best
+        above = (np.arange(self.scores.size) > k).astype(np.float64)
+        false, true = 1 - self.negative.fractions[k], 1 - self.positive.fractions[k]
+        slopes = -(above - false) / self.negative.total, (above - true) / self.positive.total
+        found = estimate("Youden index", true - false, self._parts(*slopes), bounds=(-1.0, 1.0))
+        at, nan = float(self.negative.thresholds[k]), (math.nan, math.nan)
+        return [
+            Ranged("threshold of the Youden index", at, *nan, SHARE, None, self._plateau(found), self.confidence),
+            found,
+        ]
+
+    def _plateau(self, best: Estimate) -> dict[Any, tuple[float, float]]:
+        """Thresholds whose index is not told from the best: within an interval's arm of it."""
+        index, tau, found = self.negative.fractions - self.positive.fractions, self.negative.thresholds, {}
+        for kind in INTERVALS:
+            near = np.flatnonzero(index >= best.interval(kind, self.confidence)[0])
+            found[kind] = float(tau[near[0]]), float(tau[near[-1]])
+        return found
+
+    def sensitivity_at(self, specificity: float) -> Estimate:
+        """Sensitivity at the threshold that has this specificity: a point of the ROC curve, whose slope counts too."""
+        if not 0 < specificity < 1:
+            raise InvalidQuery(f"a specificity lies between 0 and 1, got {specificity}")
+        k = inverse(self.negative.counts, target(specificity, self.negative.total))
+        above = (np.arange(self.scores.size) > k).astype(np.float64)
+        false, true = 1 - self.negative.fractions[k], 1 - self.positive.fractions[k]
+        near = np.abs(self.negative.fractions - self.negative.fractions[k]) <= 0.05
+        shares = [max(float(curve.cells[near].sum()) / curve.total, 1e-9) for curve in (self.negative, self.positive)]
+        slope = shares[1] / shares[0]
+        slopes = -slope * (above - false) / self.negative.total, (above - true) / self.positive.total
+        return estimate(f"sensitivity at specificity {specificity:g}", true, self._parts(*slopes), bounds=SHARE)
+
+    def partial_area(self, specificity: float) -> Estimate:
+        """The area of the ROC curve up to a false positive rate, standardised (McClish): 1/2 is chance, 1 the best."""
+        if not 0 < specificity < 1:
+            raise InvalidQuery(f"a specificity lies between 0 and 1, got {specificity}")
+        most = 1 - specificity
+        area, first, second = partial_area(self.negative.cells, self.positive.cells, most)
+        scale = 0.5 / (most - most**2 / 2)
+        value = 0.5 + (area - most**2 / 2) * scale
+        parts = self._parts(first * scale, second * scale)
+        return estimate(f"partial AUC, specificity above {specificity:g}", value, parts, bounds=SHARE)
+
+    def net_benefit(self, threshold: float, *, everybody: bool = False) -> Estimate:
+        """True positives less false ones, weighed by the threshold's odds, a person; of treating all, if wanted."""
+        if not 0 < threshold < 1:
+            raise InvalidQuery(f"a decision's threshold lies between 0 and 1, got {threshold}")
+        called = np.ones_like(self.scores) if everybody else self._called(threshold)
+        gains = -threshold / (1 - threshold) * called, called
+        value = self._sum(*gains) / self.total
+        name = "net benefit of treating all" if everybody else "net benefit"
+        return estimate(f"{name} at {threshold:g}", value, self._parts(*((g - value) / self.total for g in gains)))
+
+    def performance(self, threshold: float = 0.5, specificity: float = 0.9) -> Estimates:
+        """All of it in one table."""
+        rows = [self.brier, self.scaled_brier, self.observed_over_expected, *self.regression(), *self.at(threshold)]
+        rows += [*self.youden(), self.sensitivity_at(specificity), self.partial_area(specificity)]
+        rows += [self.net_benefit(threshold)] if 0 < threshold < 1 else []
+        return Estimates(rows, self.about(), self.confidence)
+
+    def decision(self, thresholds: Sequence[float] | None = None) -> "Decision":
+        """The decision curve; by default at 25 thresholds up to the 99th percentile of all scores."""
+        if thresholds is None:
+            pooled = self.negative.counts + self.positive.counts
+            top = float(np.clip(self.scores[inverse(pooled, 0.99 * pooled[-1])], 0.02, 0.98))
+            thresholds = np.linspace(top / 25, top, 25).tolist()
+        rows = [self.net_benefit(t) for t in thresholds]
+        return Decision(self, list(thresholds), rows, [self.net_benefit(t, everybody=True) for t in thresholds])
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "negative": self.negative.stratum,
+            "positive": self.positive.stratum,
+            "n": self.negative.n,
+            "n_negative": self.negative.total,
+            "n_positive": self.positive.total,
+            "epsilon": self.negative.epsilon,
+            "smoothing": self.negative.smoothing,
+            "notes": [*self.negative.notes, *self.positive.notes],
+        }
+
+
+@dataclass(frozen=True)
+class Decision(Tabular):
+    """Net benefit of the model and of treating all, at each threshold; treating none has 0."""
+
+    model: Model
+    thresholds: list[float]
+    rows: Sequence[Estimate]
+    everybody: Sequence[Estimate]
+
+    def limits(self) -> dict[Any, tuple[Floats, Floats]]:
+        ends = {kind: np.array([r.interval(kind, self.model.confidence) for r in self.rows]).T for kind in INTERVALS}
+        return {kind: (low, high) for kind, (low, high) in ends.items()}
+
+    def columns(self) -> Columns:
+        return {
+            "threshold": self.thresholds,
+            "net_benefit": [r.value for r in self.rows],
+            **limits_as_columns(self.limits()),
+            "treat_all": [r.value for r in self.everybody],
+            "treat_none": [0.0] * len(self.rows),
+        }
+
+    def about(self) -> dict[str, Any]:
+        return {**self.model.about(), "confidence": self.model.confidence}

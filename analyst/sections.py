@@ -1,0 +1,155 @@
+"""What a report has to say about a release: sections of words, figures and tables, each made when it is its turn."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from matplotlib.figure import Figure
+
+from analyst import plot, plots
+from analyst.distribution import Lorenz
+from analyst.estimate import Estimate
+from analyst.release import Release
+from analyst.table import Tabular, p_words, short
+from campaign.errors import Problem
+
+MOST_STRATA = 12
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title, words, and named figures and tables; what is drawn has a caption for those who cannot see it."""
+
+    title: str
+    words: list[str] = field(default_factory=list)
+    figures: dict[str, tuple[str, Figure]] = field(default_factory=dict)
+    tables: dict[str, Tabular] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+
+
+def sections(release: Release) -> Iterator[Section]:
+    """All that this campaign allows; what the noise does not allow is said in its place."""
+    campaign = release.campaign
+    if campaign.kind == "survival":
+        yield _guarded("Survival", lambda: _survival(release))
+        return
+    if len(campaign.strata) > 1:
+        yield _guarded("All strata", lambda: _together(release))
+    for stratum in campaign.strata[:MOST_STRATA]:
+        yield _guarded(
+            f"Distribution: {stratum}" if len(campaign.strata) > 1 else "Distribution", _one(release, stratum)
+        )
+    if len(campaign.strata) == 2:
+        yield _guarded("Comparison", lambda: _comparison(release))
+        yield _guarded("ROC", lambda: _roc(release))
+        grid = campaign.grid
+        if grid.values == "float" and grid.all_thresholds[0] >= 0 and grid.all_thresholds[-1] <= 1:
+            yield _guarded("Prediction model", lambda: _model(release))
+            yield _guarded("Calibration", lambda: _calibration(release))
+
+
+def _guarded(title: str, make: Callable[[], Section]) -> Section:
+    try:
+        return make()
+    except Problem as problem:
+        return Section(title, notes=[problem.detail])
+
+
+def _together(release: Release) -> Section:
+    strata = release.campaign.strata[: len(plot.INKS)]
+    curves = [release.curve(stratum) for stratum in strata]
+    title = "All strata" if len(strata) == len(release.campaign.strata) else f"The first {len(strata)} strata"
+    figures = {
+        "strata": ("Distribution functions of the strata with bands", plots.ecdf(*curves)),
+        "boxes": ("Median, quartiles and central 95 % of each stratum", plots.box(*curves)),
+    }
+    totals = ", ".join(f"{name} {total:.0f}" for name, total in release.totals.items())
+    return Section(title, [f"Values in each stratum, about: {totals}; {release.n} in all."], figures)
+
+
+def _one(release: Release, stratum: str) -> Callable[[], Section]:
+    def make() -> Section:
+        curve, single = release.curve(stratum), len(release.campaign.strata) == 1
+        name, quantiles, bins = release.campaign.title if single else stratum, curve.quantile(), curve.histogram()
+        summary = release.summary(stratum)
+        key = _slug(stratum)
+        figures = {
+            f"{key}-curve": (f"Distribution function of {name}", plots.ecdf(curve, quantiles=quantiles)),
+            f"{key}-histogram": (f"Histogram of {name}", plots.histogram(bins, f"Histogram: {name}")),
+        }
+        tables: dict[str, Tabular] = {
+            f"{key}-summary": summary,
+            f"{key}-quantiles": quantiles,
+            f"{key}-histogram": bins,
+        }
+        if curve.values[0] >= 0:
+            tables[f"{key}-lorenz"] = Lorenz(curve)
+        title = "Distribution" if single else f"Distribution: {stratum}"
+        told = [f"Median of {name}: {said(summary['median'])}."]
+        return Section(title, [], figures, tables, [*curve.notes, *bins.about()["notes"]], told)
+
+    return make
+
+
+def _comparison(release: Release) -> Section:
+    made = release.compare(*release.campaign.strata)
+    first, second = release.campaign.strata
+    words = [f"Differences are {second} less {first}. p-values are for the population and count the noise in."]
+    told = [f"{made.superiority.name} is {said(made.superiority)}, {p_words(made.superiority.p_value)}."]
+    return Section("Comparison", words, {}, {"comparison": made}, made.about()["notes"], told)
+
+
+def _roc(release: Release) -> Section:
+    made = release.roc()
+    figures = {
+        "roc": ("ROC curve with the region that holds it", plots.roc(made)),
+        "precision-recall": ("Precision against recall", plots.precision_recall(made)),
+    }
+    told = [f"Area under the ROC curve: {said(made.area)}."]
+    return Section("ROC", [], figures, {"roc": made}, made.notes, told)
+
+
+def _model(release: Release) -> Section:
+    model = release.model()
+    decision = model.decision()
+    figures = {
+        "decision": ("Decision curve: net benefit against treating all and none", plots.decision(decision)),
+        "calibration-curve": (
+            "Smooth calibration curve with a band",
+            plots.calibration_curve(release.calibration_curve()),
+        ),
+    }
+    tables: dict[str, Tabular] = {"performance": model.performance(), "decision": decision}
+    slope = model.regression()[1]
+    return Section("Prediction model", [], figures, tables, [], [f"Calibration slope: {said(slope)}."])
+
+
+def _calibration(release: Release) -> Section:
+    made = release.calibration()
+    words = [
+        f"Hosmer-Lemeshow H = {short(made.corrected)} ({short(made.statistic)} before the noise's share is taken off) "
+        f"over {int(made.groups.used.sum())} groups, {p_words(made.p_value)} with the noise included. Chi-square with "
+        f"{made.degrees_of_freedom} degrees of freedom, which ignores the noise, would say {short(made.chi_square_p)}. "
+        f"Observed over expected: {made.observed_over_expected:.3f}."
+    ]
+    figures = {"calibration": ("Share of positives against the mean score of groups", plots.calibration(made))}
+    return Section("Calibration", words, figures, {"calibration": made}, made.notes)
+
+
+def _survival(release: Release) -> Section:
+    curves, summary = release.survival(), release.survival_summary()
+    figures = {"survival": ("Kaplan-Meier curves with bands and the number at risk", plots.survival(curves))}
+    tables: dict[str, Tabular] = {"summary": summary, "survival": curves, "hazard": release.survival(hazard=True)}
+    told = [f"{row.name}: {said(row)}." for row in summary.rows if row.name.startswith("median")]
+    told += [f"{row.name}: {p_words(row.p_value)}." for row in summary.rows if row.p_value is not None]
+    return Section("Survival", [], figures, tables, curves.notes, told)
+
+
+def said(row: Estimate) -> str:
+    """A value with its population interval, as people write it."""
+    low, high = row.interval("population")
+    return f"{short(row.value)} (95 % population interval {short(low)} to {short(high)})"
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in name.lower()).strip("-")[:40] or "stratum"
