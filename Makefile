@@ -4,6 +4,13 @@
 # make sanitize   the native kernel under sanitizers and valgrind
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
+# From any folder: make -f FOLDER/Makefile test works in FOLDER.
+HERE := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+ifneq ($(HERE),$(CURDIR))
+%:
+	@$(MAKE) --no-print-directory -C $(HERE) $@
+else
+
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
@@ -85,3 +92,5 @@ bench: .venv/ready-bench
 
 clean:
 	rm -rf .venv bench-results build fss/*.so
+
+endif

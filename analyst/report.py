@@ -1,10 +1,16 @@
-"""One self-contained page about a release: a summary, how private it is, pictures, the numbers as tables, methods."""
+"""One self-contained page about a release: a summary, how private it is, pictures, the numbers as tables, methods.
+
+What stands on it is collected by `sections.py`; `report.html` says how it looks.
+"""
 
 import math
 import re
+from collections.abc import Iterator
 from datetime import datetime
-from html import escape
 from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from analyst import methods, plots
 from analyst.release import Release
@@ -14,53 +20,31 @@ from campaign.spec import Campaign
 
 MOST_ROWS = 30
 
-_CSS = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 76rem; margin: 2rem auto; padding: 0 1.2rem; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; }
-h2 { font-size: 1.25rem; margin-top: 2.4rem; border-bottom: 1px solid #ccc; }
-nav a { margin-right: 1.1rem; } nav { margin: .8rem 0 1.2rem; } a { color: #00466e; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(26rem, 1fr)); gap: .5rem 1.5rem; }
-.tables { display: flex; flex-wrap: wrap; gap: 0 2.5rem; align-items: flex-start; } .tables > div { overflow-x: auto; }
-svg { max-width: 100%; height: auto; display: block; margin: .6rem auto; } figure { margin: 0; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; margin: .8rem 0; }
-caption { text-align: left; color: #555; padding: .2rem 0; }
-th, td { text-align: right; padding: .15rem .6rem; border-bottom: 1px solid #e6e6e6; }
-th { color: #444; font-weight: 600; }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
-.note { background: #fff6e5; padding: .5rem .8rem; border-left: 3px solid #d98e04; }
-.privacy, .summary { background: #f2f6fa; padding: .8rem 1rem; border-left: 3px solid #00466e; }
-footer { margin-top: 3rem; color: #666; font-size: .85rem; }
-@media (max-width: 32rem) { .figures { grid-template-columns: 1fr; } }
-"""
-
 
 def page(release: Release, now: datetime) -> str:
     """The page as HTML. Everything in it is post-processing: writing it costs no privacy."""
-    campaign, made = release.campaign, list(sections(release))
-    title, names = escape(campaign.title), [*(s.title for s in made), "Privacy", "Methods"]
-    links = " ".join(f'<a href="#s{i}">{escape(name)}</a>' for i, name in enumerate(names))
-    parts = [_section(section, i) for i, section in enumerate(made)]
-    privacy = f"<p>{escape(privacy_statement(campaign, release.n))}</p>"
-    words = "".join(f"<p>{escape(one)}</p>" for one in methods.sentences(release))
-    parts.append(f'<section id="s{len(made)}"><h2>Privacy</h2><div class="privacy">{privacy}</div></section>')
-    parts.append(f'<section id="s{len(made) + 1}"><h2>Methods</h2>{words}</section>')
-    when = now.strftime("%Y-%m-%d %H:%M UTC")
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_CSS}</style></head>\n'
-        f"<body><h1>{title}</h1>\n<p>{escape(campaign.question)}</p>\n<nav aria-label='Sections'>{links}</nav>\n"
-        f"{_summary(release, made)}<main>\n" + "\n".join(parts) + f"</main>\n<footer>Made {when} from the release of "
-        f"campaign <code>{campaign.digest.hex()[:16]}</code>. Columns named noise are intervals for the people who "
-        "took part, columns named population for those they are a sample of; pictures draw the latter.</footer>"
-        "</body></html>\n"
+    campaign, collected = release.campaign, list(sections(release))
+    pages = Environment(loader=PackageLoader("analyst", ""), autoescape=True, undefined=StrictUndefined)
+    pages.filters["short"] = short
+    return pages.get_template("report.html").render(
+        title=campaign.title,
+        question=campaign.question,
+        summary=list(_summary(release, collected)),
+        sections=collected,
+        figure=_figure,
+        rows=_rows,
+        privacy=privacy_statement(campaign, release.n),
+        methods=methods.sentences(release),
+        made=now.strftime("%Y-%m-%d %H:%M UTC"),
+        digest=campaign.digest.hex()[:16],
     )
 
 
-def _summary(release: Release, made: list[Section]) -> str:
+def _summary(release: Release, collected: list[Section]) -> Iterator[str]:
     campaign = release.campaign
-    first = f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.grid.size} thresholds"
-    told = [first, *(finding for section in made for finding in section.findings)]
-    return '<div class="summary"><ul>' + "".join(f"<li>{escape(one)}</li>" for one in told) + "</ul></div>\n"
+    yield f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.grid.size} thresholds"
+    for section in collected:
+        yield from section.findings
 
 
 def privacy_statement(campaign: Campaign, n: int) -> str:
@@ -79,35 +63,18 @@ def privacy_statement(campaign: Campaign, n: int) -> str:
     )
 
 
-def _section(section: Section, number: int) -> str:
-    words = "".join(f"<p>{escape(word)}</p>" for word in section.words)
-    figures = "".join(_figure(f"f{number}-{name}", *made) for name, made in section.figures.items())
-    tables = "".join(f"<div>{_table(name, made)}</div>" for name, made in section.tables.items())
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in section.notes)
-    return (
-        f'<section id="s{number}"><h2>{escape(section.title)}</h2>{words}<div class="figures">{figures}</div>'
-        f'<div class="tables">{tables}</div>{notes}</section>'
-    )
-
-
-def _figure(key: str, caption: str, made: object) -> str:
+def _figure(key: str, caption: str, figure: object) -> Markup:
     """An SVG that says what it is to those who listen, and whose names clash with no other's."""
-    svg = plots.as_svg(made)  # type: ignore[arg-type]
+    svg = plots.as_svg(figure)  # type: ignore[arg-type]
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{key}-", svg)
-    named = f'<svg role="img" aria-label="{escape(caption)}"'
-    return f"<figure>{svg.replace('<svg', named, 1)}</figure>"
+    named = Markup('<svg role="img" aria-label="{}"').format(caption)
+    return Markup(svg.replace("<svg", named, 1))  # noqa: S704  # made by matplotlib, which escapes its texts
 
 
-def _table(name: str, made: Tabular) -> str:
-    """The first columns of a table; long ones are for the files."""
-    columns = made.columns()
-    rows = list(zip(*columns.values(), strict=True))
-    if len(rows) > MOST_ROWS:
-        return ""
-    head = "".join(f'<th scope="col">{escape(column.replace("_", " "))}</th>' for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(short(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    caption = f"<caption>{escape(name.replace('-', ' '))}</caption>"
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _rows(table: Tabular) -> list[tuple[object, ...]]:
+    """Of a table that is short enough for a page; long ones are for the files."""
+    cells = list(zip(*table.columns().values(), strict=True))
+    return cells if len(cells) <= MOST_ROWS else []
 
 
 def files(release: Release, folder: Path) -> list[Path]:

@@ -32,6 +32,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+import tomli_w
 from numpy.typing import NDArray
 from pydantic import (
     BaseModel,
@@ -248,10 +249,7 @@ class Campaign(BaseModel):
 
     def to_toml(self) -> str:
         """TOML that reads back as the same campaign."""
-        fields = self.model_dump(mode="json", by_alias=True, exclude_none=True)
-        grid = fields.pop("grid")
-        lines = [f"{key} = {_toml(value)}" for key, value in fields.items()]
-        return "\n".join([*lines, "", "[grid]", *(f"{key} = {_toml(value)}" for key, value in grid.items())]) + "\n"
+        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True))
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Campaign":
@@ -311,11 +309,6 @@ def _dates_as_text(value: Any) -> Any:
     if isinstance(value, list):
         return [_dates_as_text(v) for v in value]
     return value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
-
-
-def _toml(value: object) -> str:
-    """JSON's strings, numbers, booleans and arrays are TOML's too, but for DEL, which TOML wants escaped."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _explain(error: Any) -> str:

@@ -1,5 +1,6 @@
 """Two real server processes over TLS on loopback, for benchmarks and end-to-end tests."""
 
+import atexit
 import json
 import os
 import secrets
@@ -31,7 +32,6 @@ ROOT = Path(__file__).parents[1]
 
 # Below the ports that systems give to clients, so that no connection takes the port of a server that restarts.
 _PORTS = range(15_000, 30_000)
-_kept: list[socket.socket] = []
 
 
 def free_ports() -> tuple[int, int]:
@@ -50,7 +50,7 @@ def _free_port() -> int:
         except OSError:
             mark.close()
             continue
-        _kept.append(mark)
+        atexit.register(mark.close)
         return port
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import tomli_w
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -44,29 +45,18 @@ def init(
     write_secret(folder / "peer.token", mine + "\n")
     write_secret(folder / "operator.token", operator + "\n")
     write_secret(folder / "analyst.token", analyst + "\n")
-    peer_line = f'peer = "{peer_hash}"' if peer_hash else '# peer = "the hash that the other server\'s init printed"'
-    write_secret(
-        folder / "server.toml",
-        f"""# Settings of server {role}. Paths are relative to this file. Tokens stand here as SHA-256 hashes only.
-role = {role}
-listen = "{listen}"
-data = "data"
-
-[tls]
-certificate = "cert.pem"
-key = "key.pem"
-
-[peer]
-url = "{peer_url}"
-ca = "peer-ca.pem"
-token_file = "peer.token"
-
-[tokens]
-operator = "{hash_token(operator)}"
-analyst = "{hash_token(analyst)}"
-{peer_line}
-""",
-    )
+    settings = {
+        "role": role,
+        "listen": listen,
+        "data": "data",
+        "tls": {"certificate": "cert.pem", "key": "key.pem"},
+        "peer": {"url": peer_url, "ca": "peer-ca.pem", "token_file": "peer.token"},
+        "tokens": {"operator": hash_token(operator), "analyst": hash_token(analyst)}
+        | ({"peer": peer_hash} if peer_hash else {}),
+    }
+    missing = "" if peer_hash else '# peer = "the hash that the other server\'s init printed"\n'  # goes into [tokens]
+    head = f"# Settings of server {role}. Paths are relative to this file. Tokens stand here as SHA-256 hashes only.\n"
+    write_secret(folder / "server.toml", head + tomli_w.dumps(settings) + missing)
     return Server(folder, operator, analyst, hash_token(mine))
 
 
@@ -99,10 +89,10 @@ def init_pair(folder: Path, hosts: tuple[str, str], ports: tuple[int, int]) -> l
         (server.folder / "peer-ca.pem").write_bytes(authority.certificate_pem)
         servers.append(server)
     entries = [
-        f'[[server]]\nurl = "{url}"\nca = "ca.pem"\ntoken_file = "server{role}/operator.token"\n'
-        for role, url in enumerate(urls)
+        {"url": url, "ca": "ca.pem", "token_file": f"server{role}/operator.token"} for role, url in enumerate(urls)
     ]
-    write_secret(folder / "operator.toml", "# For fss-server campaign: both servers, in order.\n" + "\n".join(entries))
+    tables = ["[[server]]\n" + tomli_w.dumps(entry) for entry in entries]
+    write_secret(folder / "operator.toml", "# For fss-server campaign: both servers, in order.\n" + "\n".join(tables))
     return servers
 
 
