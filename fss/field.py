@@ -113,6 +113,20 @@ def halves_of(rows: Words) -> Floats:
     return np.ascontiguousarray(rows).view(np.uint32).astype(np.float64)
 
 
+# Multiplications in one product. Above 2^18 OpenBLAS starts threads, which wait for each other where cores are busy.
+_SMALL = 1 << 17
+
+
+def _product(limbs: Floats, halves: Floats) -> Words:
+    """limbs @ halves, as words, on this thread alone."""
+    columns = max(1, _SMALL // max(1, limbs.size))
+    out = np.empty((len(limbs), halves.shape[1]))
+    for start in range(0, halves.shape[1], columns):
+        part = slice(start, start + columns)
+        np.matmul(limbs, halves[:, part], out=out[:, part])
+    return out.astype(np.uint64)
+
+
 class Weighed:
     """A running sum of weight times row over many rows of any 64-bit words, in Z_p."""
 
@@ -124,7 +138,7 @@ class Weighed:
 
     def add(self, limbs: Floats, halves: Floats) -> None:
         """`limbs` of the weights of at most 32 rows, and those rows' halves, low and high by turns."""
-        self._halves += (limbs @ halves).astype(np.uint64)
+        self._halves += _product(limbs, halves)
         self._pending += 1
         if self._pending == self._OFTEN:
             self._settle()
@@ -160,7 +174,8 @@ def weigh_halves(low: Words, high: Words, rows: Words) -> Words:
     sums = np.zeros((8, 2 * rows.shape[-1]), np.uint64)
     for start in range(0, len(rows), ROWS):
         part = slice(start, start + ROWS)
-        sums += (np.concatenate([limbs_of(low[part]), limbs_of(high[part])]) @ halves_of(rows[part])).astype(np.uint64)
+        limbs = np.concatenate([limbs_of(low[part]), limbs_of(high[part])])
+        sums += _product(limbs, halves_of(rows[part]))
     result = np.zeros(rows.shape[-1], np.uint64)
     for half in (0, 1):
         for limb in range(4):

@@ -12,6 +12,7 @@
 #define INLINE static inline __attribute__((always_inline, target(TARGET)))
 #define LOOP static __attribute__((target(TARGET)))
 #define UNROLL _Pragma("GCC unroll 8")
+#define ROLLED _Pragma("GCC unroll 1")
 
 typedef uint64_t V __attribute__((vector_size(16 * BLOCKS_PER_VECTOR)));
 typedef int64_t SignedV __attribute__((vector_size(16 * BLOCKS_PER_VECTOR)));

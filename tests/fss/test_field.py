@@ -68,3 +68,33 @@ def test_bad_input_is_named() -> None:
         field.encode([0.5])
     with pytest.raises(DomainError, match=r"\|v\| <= .*; number 0 is larger"):
         field.encode(np.array([2**61], np.int64))
+
+
+@given(element, element)
+def test_products_equal_python(a: int, b: int) -> None:
+    assert field.mul(words(a), words(b)).tolist() == [a * b % P]
+
+
+@pytest.mark.parametrize("rows", [1, 31, 32, 33, 100])
+@pytest.mark.parametrize("columns", [0, 1, 700, 3000])
+def test_weighed_sums_equal_python(rows: int, columns: int) -> None:
+    rng = np.random.default_rng(rows)
+    weights, other = (rng.integers(0, P, rows, dtype=np.uint64) for _ in (0, 1))
+    x = rng.integers(0, 2**64, (rows, columns), dtype=np.uint64)
+    weights[0], x[:, :1] = P - 1, 2**64 - 1
+    some = range(0, columns, 97)
+    plain, halves = field.weigh(weights, x), field.weigh_halves(weights, other, x)
+    assert field.is_canonical(plain)
+    for i in some:
+        column = [int(v) for v in x[:, i]]
+        pairs = list(zip(weights.tolist(), other.tolist(), column, strict=True))
+        assert int(plain[i]) == sum(w * v for w, _, v in pairs) % P
+        assert int(halves[i]) == sum(w * (v & 0xFFFFFFFF) + u * (v >> 32) for w, u, v in pairs) % P
+
+
+def test_a_long_weighed_sum_does_not_overflow() -> None:
+    sum = field.Weighed(1)
+    ones = np.full((32, 1), 2**64 - 1, np.uint64)
+    for _ in range(2500):
+        sum.add(field.limbs_of(np.full(32, P - 1, np.uint64)), field.halves_of(ones))
+    assert sum.total().tolist() == [2500 * 32 * (P - 1) * (2**64 - 1) % P]
