@@ -113,7 +113,7 @@ def halves_of(rows: Words) -> Floats:
     return np.ascontiguousarray(rows).view(np.uint32).astype(np.float64)
 
 
-# Multiplications in one product. Above 2^18 OpenBLAS starts threads, which wait for each other where cores are busy.
+# Multiplications in one product. Larger ones were slower on busy cores, probably because the BLAS starts threads.
 _SMALL = 1 << 17
 
 
