@@ -12,6 +12,7 @@ non-zeros, and an interior-point solver takes well under a second for 2^15 posit
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import clarabel
 import numpy as np
@@ -69,7 +70,7 @@ class Program:
         return np.asarray(curve + np.cumsum((self.inequality @ x)[: curve.size]))
 
 
-Solver = Callable[[Program, int], Floats]
+Solver = Literal["clarabel", "cvxopt"]
 
 
 def tree(
@@ -81,7 +82,7 @@ def tree(
     at: ArrayLike | None = None,
     depth: int | None = None,
     total_is_public: bool = True,
-    solver: Solver | None = None,
+    solver: Solver = "clarabel",
 ) -> Floats:
     """Eq. 2 of the paper: the smoothed curve at the positions `at` (all, if left out) that `counts` belong to.
 
@@ -91,13 +92,15 @@ def tree(
     positions = np.arange(curve.size) if at is None else np.asarray(at, np.int64)
     if norm not in (1, 2):
         raise InvalidQuery(f"the norm is 1 or 2, got {norm!r}")
+    if solver not in get_args(Solver):
+        raise InvalidQuery(f"the solver is one of {', '.join(get_args(Solver))}, got {solver!r}")
     if positions.shape != curve.shape or (np.diff(positions) <= 0).any() or positions[0] < 0:
         raise InvalidQuery("positions must increase, one for each count")
     levels = max(1, int(positions[-1]).bit_length()) if depth is None else depth
     if positions[-1] >= 1 << levels:
         raise InvalidQuery(f"positions must be below 2^{levels}")
     program = make_program(curve, float(n), positions, levels, mechanism, total_is_public)
-    smoothed = program.moved(curve, (solver or solve)(program, norm))
+    smoothed = program.moved(curve, _SOLVERS[solver](program, norm))
     # The solver keeps constraints to its tolerance; make them exact.
     return np.clip(np.maximum.accumulate(smoothed), 0.0, float(n))
 
@@ -222,7 +225,7 @@ def solve(program: Program, norm: int) -> Floats:
 
 
 def solve_with_cvxopt(program: Program, norm: int) -> Floats:
-    """The paper's solver, kept as a reference."""
+    """The paper's solver: `solver="cvxopt"`, and the benchmark's reference."""
     import cvxopt
 
     def matrix(a: sp.csr_array) -> "cvxopt.spmatrix":
@@ -251,6 +254,9 @@ def solve_with_cvxopt(program: Program, norm: int) -> Floats:
         raise NotSmoothed(f"cvxopt did not solve the {norm}-norm problem: {solution['status']}")
     x = np.array(solution["x"]).ravel()
     return x if norm == 2 else x[:k] - x[k:]
+
+
+_SOLVERS: dict[Solver, Callable[[Program, int], Floats]] = {"clarabel": solve, "cvxopt": solve_with_cvxopt}
 
 
 def _check_counts(counts: ArrayLike, n: float) -> Floats:

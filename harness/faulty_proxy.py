@@ -6,13 +6,11 @@ after the client's second chunk is its answer.
 
 import asyncio
 import random
-import threading
-from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from harness.loop import CHUNK, LOOPBACK, Loop
 
 
 @dataclass(frozen=True)
@@ -33,23 +31,6 @@ class Fault:
 NONE = Fault()
 
 
-class Loop:
-    """An event loop in a thread of its own, in which all links live."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-
-    def run(self, what: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
 class Link:
     """Listens on a port of its own and passes on to another, as its fault allows."""
 
@@ -57,7 +38,7 @@ class Link:
         self._loop, self._target = loop, target
         self.fault, self.held = NONE, 0
         self._open: set[asyncio.Task[Any]] = set()
-        self._server = loop.run(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self._server = loop.run(asyncio.start_server(self._serve, LOOPBACK, 0))
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def cut(self) -> None:
@@ -101,7 +82,7 @@ class Link:
             self._open.discard(task)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self._target)
+        return await asyncio.open_connection(LOOPBACK, self._target)
 
 
 class _Connection:
@@ -137,7 +118,7 @@ class _Connection:
 
     async def _up(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         passed = 0
-        while chunk := await source.read(1 << 16):
+        while chunk := await source.read(CHUNK):
             self._chunks_up += 1
             fault = self._link.fault
             if fault.kind == "cut-request" and passed + len(chunk) > fault.amount:
@@ -161,7 +142,7 @@ class _Connection:
 
     async def _down(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         passed = 0
-        while chunk := await source.read(1 << 16):
+        while chunk := await source.read(CHUNK):
             fault = self._link.fault
             if fault.kind == "drop-response" and self._chunks_up > 1:
                 continue

@@ -5,12 +5,13 @@ TLS records of application data (RFC 8446, section 5) are counted by their clear
 """
 
 import asyncio
-import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import Self
+
+from harness.loop import CHUNK, LOOPBACK, Loop
 
 APPLICATION_DATA = 23
 RECORD_HEADER = 5
@@ -65,33 +66,29 @@ class Proxy:
 
     def __init__(self, target: int) -> None:
         self._target = target
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._tasks: set[asyncio.Task[None]] = set()
         self._count = Count()
         self.port = 0
 
     def __enter__(self) -> Self:
-        self._thread.start()
-        self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result()
+        self._loop = Loop()
+        self._server = self._loop.run(asyncio.start_server(self._accept, LOOPBACK, 0))
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._loop.run(self._close())
         self._loop.close()
 
     @property
     def url(self) -> str:
-        return f"https://127.0.0.1:{self.port}"
+        return f"https://{LOOPBACK}:{self.port}"
 
     def count(self) -> Count:
         """Everything so far."""
-        return asyncio.run_coroutine_threadsafe(self._snapshot(), self._loop).result()
+        return self._loop.run(self._snapshot())
 
     def settled(self, seconds: float = 20) -> Count:
         """Everything, once all connections are closed on both sides."""
@@ -105,9 +102,6 @@ class Proxy:
     async def _snapshot(self) -> Count:
         return self._count + Count()
 
-    async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._accept, "127.0.0.1", 0)
-
     async def _close(self) -> None:
         self._server.close()
         for task in self._tasks:
@@ -117,13 +111,13 @@ class Proxy:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._count.connections += 1
-        task = self._loop.create_task(self._serve(reader, writer))
+        task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, back = await asyncio.open_connection("127.0.0.1", self._target)
+            there, back = await asyncio.open_connection(LOOPBACK, self._target)
         except OSError:
             writer.close()
             return
@@ -137,7 +131,7 @@ class Proxy:
         """Read to the end even when nobody takes it any more, then pass the end on."""
         records = Records()
         with suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
+            while data := await reader.read(CHUNK):
                 setattr(self._count, way, getattr(self._count, way) + len(data))
                 self._count.records += records.feed(data)
                 with suppress(ConnectionError):

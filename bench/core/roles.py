@@ -36,7 +36,7 @@ def noisy_curve(name: str, depth: int, seed: int) -> tuple[Floats, float]:
 def _smoothing(args: argparse.Namespace) -> list[Result]:
     curves = {name: noisy_curve(name, DEPTH, args.seed) for name in (PAPER, OURS)}
 
-    def run(name: str, norm: int, solver: smooth.Solver | None = None) -> None:
+    def run(name: str, norm: int, solver: smooth.Solver = "clarabel") -> None:
         curve, n = curves[name]
         smooth.tree(curve, n, norm=norm, mechanism=name, solver=solver)
 
@@ -45,7 +45,7 @@ def _smoothing(args: argparse.Namespace) -> list[Result]:
         candidates = {
             f"paper {norm}": lambda norm=norm: run(PAPER, norm),
             f"ours {norm}": lambda norm=norm: run(OURS, norm),
-            f"cvxopt {norm}": lambda norm=norm: run(PAPER, norm, smooth.solve_with_cvxopt),
+            f"cvxopt {norm}": lambda norm=norm: run(PAPER, norm, "cvxopt"),
         }
         best |= best_in_turn(candidates, min(3, args.rounds))
     what = f"N = 2^{DEPTH}, the slower of both mechanisms: Eq. 2, "

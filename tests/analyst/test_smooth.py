@@ -95,6 +95,13 @@ def test_both_solvers_reach_the_same_optimum(name: str, norm: int) -> None:
     assert values[0] == pytest.approx(values[1], rel=1e-5, abs=1e-5)
 
 
+def test_the_solver_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, curve = noisy("paper-tree", 6, 1)
+    chosen = tree(curve, float(truth[-1]), mechanism="paper-tree", solver="cvxopt")
+    monkeypatch.setitem(smooth._SOLVERS, "clarabel", smooth.solve_with_cvxopt)
+    assert np.array_equal(chosen, tree(curve, float(truth[-1]), mechanism="paper-tree"))
+
+
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_any_positions_and_norm_give_a_proper_curve(data: st.DataObject) -> None:
@@ -135,6 +142,7 @@ def test_what_cannot_be_solved_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     ("call", "message"),
     [
         (lambda: tree([1, 2], 2, norm=3), "norm is 1 or 2"),
+        (lambda: tree([1, 2], 2, solver="abacus"), "solver is one of clarabel, cvxopt"),  # type: ignore[arg-type]
         (lambda: tree([1, 2], 2, at=[3, 1]), "positions must increase"),
         (lambda: tree([1, 2], 2, at=[1]), "one for each count"),
         (lambda: tree([1, 2], 2, at=[0, 9], depth=3), "below 2"),

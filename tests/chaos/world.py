@@ -11,8 +11,9 @@ from typing import Any, Self
 import httpx
 
 from campaign.files import write_durably
-from harness.faulty_proxy import Link, Loop
+from harness.faulty_proxy import Link
 from harness.live import Pair
+from harness.loop import Loop
 from harness.nursery import Nursery
 
 CLIENT_TIMEOUT_S = 1.5
