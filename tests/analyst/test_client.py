@@ -283,7 +283,7 @@ def trial(pair: Pair) -> Campaign:
     """The example of survival, uploaded and sealed."""
     about = tomllib.loads((ROOT / "examples" / "survival.toml").read_text())
     made = new_campaign(**about)
-    rows = list(csv.DictReader((ROOT / "examples" / "survival.csv").open()))
+    rows = list(csv.DictReader((ROOT / "examples" / "survival.csv").read_text().splitlines()))
     pair.create(made)
     placed = made.place([row["days"] for row in rows], [row["group"] for row in rows])
     assert placed.clipped == 0
