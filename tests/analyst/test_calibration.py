@@ -81,16 +81,22 @@ def test_a_model_that_is_not_calibrated_is_found() -> None:
 
 
 def test_the_corrected_statistic_is_right_on_average() -> None:
-    """60 releases of a model that is not calibrated: without the noise's share H is the true one to 4 standard errors
+    """120 releases of a model that is not calibrated: without the noise's share H is the true one to 5 standard errors
     of its mean, with it it is not."""
     release, scores, _ = two_strata(6000, epsilon=0.5)
     wrong = np.where(np.random.default_rng(2).random(scores.size) < scores**1.2, "yes", "no").tolist()
-    ends = [0.1, 0.2, 0.3, 0.4, 0.5, 1.0]
-    right = publish(release.campaign, scores, wrong).calibration(ends).statistic
-    made = [publish(release.campaign, scores, wrong, noise_seed=seed).calibration(ends) for seed in range(60)]
-    error = np.std([m.statistic for m in made]) / np.sqrt(60)
-    assert abs(np.mean([m.corrected for m in made]) - right) < 4 * error
-    assert np.mean([m.statistic for m in made]) - right > 4 * error
+
+    def both(noise_seed: int | None) -> tuple[float, float]:
+        made = publish(release.campaign, scores, wrong, noise_seed)
+        groups = calibration.from_curves(made.curve("no"), made.curve("yes"), [0.1, 0.2, 0.3, 0.4, 0.5, 1.0])
+        found = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
+        return found, found - calibration.noise_in_statistic(groups)
+
+    right, found = both(None)[0], np.array([both(seed) for seed in range(100, 220)])
+    raw, corrected = found.mean(axis=0)
+    error = found[:, 1].std() / np.sqrt(120)
+    assert abs(corrected - right) < 5 * error
+    assert raw - right > 5 * error
 
 
 def test_the_noise_of_the_groups_is_as_predicted() -> None:
