@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc  # scipy.stats takes a second to load
 
-from analyst import uncertainty
+from analyst import smooth, uncertainty
+from analyst.cells import cells
 from analyst.curve import Curve
 from analyst.estimate import INTERVALS, Interval, limits_as_columns, ratio_interval
 from analyst.quantile import inverse
@@ -95,7 +96,9 @@ def from_curves(negative: Curve, positive: Curve, groups: SupportsIndex | Sequen
     ]
     # The raw counts: in them everything is linear, and the covariance of the noise exact.
     table = np.asarray(sum(w @ curve.raw_cells for curve, w in rows)).reshape(4, -1)
-    pooled = np.maximum(negative.cells, 0.0) + np.maximum(positive.cells, 0.0)
+    # Both strata smoothed together: apart, each would spread its own noise into the tails.
+    everybody = negative.counts[-1] + positive.counts[-1]
+    pooled = cells(smooth.isotonic(negative.raw + positive.raw, everybody))
     weights = {stratum: w for curve, w in rows for stratum in curve.strata}
     noise = uncertainty.covariance(negative.campaign, weights)
     expected = np.vstack([below @ pooled, above @ pooled])

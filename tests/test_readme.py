@@ -78,7 +78,7 @@ def test_the_session_works_as_written(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-c", walk_through()], cwd=tmp_path, env=path, capture_output=True, text=True, timeout=180, check=False
+        ["bash", "-c", walk_through()], cwd=tmp_path, env=path, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr + done.stdout
     for word in ("nothing was sent (--dry-run)", "both servers have stored 2000 values", "sealed 2002 uploads"):

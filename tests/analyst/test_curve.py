@@ -75,6 +75,7 @@ def test_smoothed_curves_are_proper(smoothing: str) -> None:
         assert (np.diff(curve.counts) >= 0).all()
         assert curve.counts.min() >= 0
         assert curve.counts.max() <= 300
+        assert curve.counts[-1] == pytest.approx(sum(release.totals.values()))
 
 
 def test_a_level_is_not_missed_by_rounding() -> None:

@@ -64,9 +64,10 @@ def test_without_noise_it_is_lifelines(seed: int) -> None:
 
 def test_the_log_rank_score_is_lifelines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uncertainty, "error_of_sum", lambda *_: 0.0)
-    days, seen, drug = patients(2000, 4)
+    days, seen, drug = patients(2000, 4, effect=0.95)
     theirs = logrank_test(days[~drug], days[drug], seen[~drug], seen[drug])
-    first, second = trial(2000, 4, epsilon=20.0).arms()
+    assert theirs.p_value > 1e-3  # so small a p-value would equal any other
+    first, second = trial(2000, 4, epsilon=20.0, effect=0.95).arms()
     assert first.last == second.last == 364
     assert survival.log_rank(first, second) == pytest.approx((theirs.test_statistic, theirs.p_value), rel=1e-9)
 
