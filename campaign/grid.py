@@ -49,7 +49,7 @@ def _short(value: object) -> str:
 
 
 @dataclass(frozen=True)
-class Placed:
+class OnGrid:
     """Values on a grid: their indices, and how many lay below its first and above its last threshold."""
 
     index: Index
@@ -117,12 +117,12 @@ class _Grid(BaseModel):
             raise InvalidQuery(f"this grid has {self.size} thresholds; at most {MAX_LISTED} are listed at once")
         return self.thresholds(np.arange(self.size))
 
-    def place(self, values: Sequence[object] | Floats, first_row: int = 1) -> Placed:
+    def place(self, values: Sequence[object] | Floats, first_row: int = 1) -> OnGrid:
         """The indices of many values; a bad one is an error that names its row."""
         x = self.numbers(values, first_row)
         ends = self.thresholds(np.array([0, self.size - 1]))
         index = np.minimum(self._first_at_least(x), self.size - 1)
-        return Placed(index, int((x < ends[0]).sum()), int((x > ends[1]).sum()))
+        return OnGrid(index, int((x < ends[0]).sum()), int((x > ends[1]).sum()))
 
     def numbers(self, values: Sequence[object] | Floats, first_row: int = 1) -> Floats:
         """Values as numbers, or an error that names the first row that is not one of this grid's kind."""

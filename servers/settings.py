@@ -11,8 +11,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from client.program import BadSettings as BadSettings
-from client.tokens import hash_token as hash_token
+from campaign.noise.mechanism import MAX_CURVE_BITS
+from client.program import BadSettings
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 PathField = Annotated[Path, BeforeValidator(lambda v: Path(v) if isinstance(v, str) else v)]
@@ -62,7 +62,7 @@ class Settings(_Section):
     data: PathField
     database: str | None = None
     workers: int = Field(default=0, ge=0, le=256)
-    curve_bits: int = Field(default=20, ge=0, le=26)
+    curve_bits: int = Field(default=20, ge=0, le=MAX_CURVE_BITS)
     tls: Tls
     peer: Peer
     tokens: Tokens

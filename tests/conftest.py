@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dealer.receipt import FOLDER_VARIABLE
 from harness.live import Pair
-from harness.nursery import Forked, Nursery
+
+if TYPE_CHECKING:  # it loads all of a server
+    from harness.nursery import Forked, Nursery
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,7 +26,9 @@ class _Late:
     def __init__(self) -> None:
         self._nursery: Nursery | None = None
 
-    def start(self, config: Path, log: Path) -> Forked:
+    def start(self, config: Path, log: Path) -> "Forked":
+        from harness.nursery import Nursery
+
         self._nursery = self._nursery or Nursery()
         return self._nursery.start(config, log)
 

@@ -3,8 +3,10 @@
 Written apart from the encoders on purpose: what servers count must agree with this exactly.
 """
 
+import json
 from collections.abc import Sequence
 
+from campaign.errors import SealNotAgreed
 from campaign.spec import Campaign
 
 ID = 16
@@ -14,6 +16,8 @@ UPLOAD_HEADER = 48
 SHARES_HEADER = 88
 LIST_HEADER = 41
 DONE = len('{"failures":[]}')
+
+NOT_AGREED = "this server's operator has not agreed to sealing; uploads go on"
 
 
 def key(campaign: Campaign) -> int:
@@ -41,9 +45,13 @@ def ours_party(campaign: Campaign) -> int:
 
 
 def ours_peer(campaign: Campaign, n: int) -> int:
-    """Sealing n uploads (both lists of ids, and an agreement), then the other server's whole noised curve."""
+    """Sealing n uploads, then the other server's whole noised curve.
+
+    The first operator's word is refused by the other server; the second one's makes both lists and an agreement.
+    """
+    refused = len(json.dumps(SealNotAgreed(NOT_AGREED).document(), separators=(",", ":")))
     agreed = len(f'{{"count":{n},"checksum":"{"c" * DIGEST_TEXT}","orphans":0}}')
-    return 2 * (LIST_HEADER + ID * n) + agreed + shares(None, 1 << campaign.bits)
+    return refused + 2 * (LIST_HEADER + ID * n) + agreed + shares(None, 1 << campaign.bits)
 
 
 def pointwise_party(queries: int) -> int:

@@ -32,6 +32,7 @@ MAX_EPSILON, MIN_EPSILON_EACH = 20.0, 0.01
 
 # Bits of the pseudorandom function that decide one draw (servers/release/noise.py).
 DRAW_BITS = 128
+MAX_CURVE_BITS = 26  # of a whole curve that is held in memory
 
 Positions = NDArray[np.int64]
 

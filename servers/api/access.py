@@ -9,9 +9,10 @@ import hmac
 from fastapi import Request
 
 from campaign.errors import NotAuthenticated, NotAuthorised
+from client.tokens import hash_token
 from servers.lifecycle import admission
 from servers.server import Server
-from servers.settings import Tokens, hash_token
+from servers.settings import Tokens
 from servers.storage.campaigns import Entry
 
 OPERATOR, ANALYST, PEER = "operator", "analyst", "peer"

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 
 from campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
 from campaign.spec import to_base64url
-from campaign.wire import UPLOAD_TYPE, UploadFailure, UploadResult
+from campaign.wire import UPLOAD_ID_BYTES, UPLOAD_TYPE, UploadFailure, UploadResult
 from servers import metrics
 from servers.api import access
 from servers.api.requests import BEARER, CampaignId, body, fixed_entry_of, server_of, takes
@@ -69,9 +69,9 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     invitation = await access.require_uploader(request, server, entry)
-    data = await body(request, 16 * MAX_WITHDRAWN)
-    if len(data) % 16:
-        raise InvalidUpload("uploads are withdrawn by their ids, 16 bytes each")
+    data = await body(request, UPLOAD_ID_BYTES * MAX_WITHDRAWN)
+    if len(data) % UPLOAD_ID_BYTES:
+        raise InvalidUpload(f"uploads are withdrawn by their ids, {UPLOAD_ID_BYTES} bytes each")
     ids = split_ids(data)
     server.limits.uploads.take(len(ids))
     erased, forgotten = await server.writer.run(

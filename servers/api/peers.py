@@ -84,7 +84,7 @@ async def thaw(cid: str, request: Request) -> JSONResponse:
 async def agree(cid: str, request: Request) -> Response:
     server = access.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
-    given = seal.Listed.decode(await body(request, 64 + 16 * campaign.max_uploads))
+    given = seal.Listed.decode(await body(request, seal.list_bytes(campaign)))
     check_digest(campaign.digest, given.digest)
     sealed = await server.writer.run(lambda: seal.accept(server.storage, campaign, given.freeze, given.ids))
     server.crash("peer-sealed")

@@ -14,9 +14,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from campaign.errors import Unavailable
+from client.program import BadSettings
 from servers import log
 from servers.api.heads import HEAD_BYTES, BoundedProtocol
-from servers.settings import BadSettings, Settings
+from servers.settings import Settings
 
 KEEP_ALIVE_S = 75
 BACKLOG = 2048

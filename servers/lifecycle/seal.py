@@ -25,7 +25,7 @@ from itertools import pairwise
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import Message, read
+from campaign.wire import UPLOAD_ID_BYTES, Message, read
 from servers.lifecycle.admission import is_closed
 from servers.peer import PeerClient
 from servers.storage.objects import set_checksum, split_ids
@@ -55,13 +55,18 @@ class Listed:
 
     @staticmethod
     def decode(data: bytes) -> "Listed":
-        if len(data) < _HEAD.size or (len(data) - _HEAD.size) % 16 or data[0] > 1:
+        if len(data) < _HEAD.size or (len(data) - _HEAD.size) % UPLOAD_ID_BYTES or data[0] > 1:
             raise PeerMismatch("the other server's list of uploads is not well-formed")
         sealed, freeze, digest = _HEAD.unpack_from(data)
         return Listed(sealed, freeze, digest, data[_HEAD.size :])
 
 
 _HEAD = struct.Struct("<?Q32s")
+
+
+def list_bytes(campaign: Campaign) -> int:
+    """How long a list of a campaign's ids can be."""
+    return _HEAD.size + UPLOAD_ID_BYTES * campaign.max_uploads
 
 
 def list_ids(storage: Storage, campaign: Campaign, now: datetime) -> Listed:
@@ -77,7 +82,7 @@ def encode_set(campaign: Campaign, freeze: int, ids: bytes) -> bytes:
 def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes) -> SealedSet:
     """Step 4 on the other side, and step 5 here: seal exactly these ids, all of which must be here."""
     order = split_ids(ids)
-    if len(ids) % 16 or any(a >= b for a, b in pairwise(order)):
+    if len(ids) % UPLOAD_ID_BYTES or any(a >= b for a, b in pairwise(order)):
         raise InvalidUpload("a set of uploads is a sorted list of different ids")
     return storage.waves.seal(campaign.id, freeze, order, set_checksum(ids)).sealed
 
@@ -103,7 +108,7 @@ class Sealer:
             return await self._seal(campaign)
 
     async def _seal(self, campaign: Campaign) -> tuple[SealedSet, int]:
-        run, storage, most = self._writer.run, self._storage, _HEAD.size + 16 * campaign.max_uploads
+        run, storage, most = self._writer.run, self._storage, list_bytes(campaign)
         await run(lambda: storage.waves.agree(campaign.id))
         theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze", most=most))
         self._crash("seal-frozen-there")
@@ -111,15 +116,16 @@ class Sealer:
         self._crash("seal-frozen-both")
         check_digest(campaign.digest, theirs.digest)
         ids = _agreed(mine, theirs)
-        if len(ids) // 16 < campaign.min_uploads:
+        count = len(ids) // UPLOAD_ID_BYTES
+        if count < campaign.min_uploads:
             await self._thaw(campaign, mine, theirs)
             raise TooFewUploads(
-                f"{len(ids) // 16} uploads reached both servers, the campaign promised at least "
+                f"{count} uploads reached both servers, the campaign promised at least "
                 f"{campaign.min_uploads}; it is open again"
             )
         body = encode_set(campaign, theirs.freeze, ids)
         reply = _read_reply(await self._peer.call("POST", campaign.id, "/agree", content=body))
-        if (reply.count, reply.checksum) != (len(ids) // 16, to_base64url(set_checksum(ids))):
+        if (reply.count, reply.checksum) != (count, to_base64url(set_checksum(ids))):
             raise PeerMismatch("the other server sealed another set of uploads")
         self._crash("seal-sealed-there")
         sealed = await run(lambda: accept(storage, campaign, mine.freeze, ids))

@@ -31,11 +31,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import DRAW_BITS, Mechanism, PaperTree, SliceTree
+from campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, PaperTree, SliceTree
 from campaign.noise.tables import Floats, Table, build, tilt
 
 SEED_BYTES = 32
-MAX_CURVE_DEPTH = 26
 
 Counts = NDArray[np.int64]
 Draws = NDArray[np.uint64]
@@ -229,8 +228,8 @@ class NoiseTree:
     def curve(self) -> Counts:
         """The noise at every position."""
         m = self.mechanism
-        if m.depth > MAX_CURVE_DEPTH:
-            raise InvalidQuery(f"a whole curve has at most 2^{MAX_CURVE_DEPTH} positions, this one 2^{m.depth}")
+        if m.depth > MAX_CURVE_BITS:
+            raise InvalidQuery(f"a whole curve has at most 2^{MAX_CURVE_BITS} positions, this one 2^{m.depth}")
         if isinstance(m, PaperTree):
             return self._ancestors(m, np.arange(m.positions))
         assert isinstance(m, SliceTree)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from campaign.files import sync_directory, write_durably
 from campaign.spec import to_base64url
+from campaign.wire import UPLOAD_ID_BYTES
 from fss import KeyBatch, KeyType
 from fss.keys import FILE_HEADER_BYTES, file_header
 
@@ -29,7 +30,7 @@ def set_checksum(ids: bytes) -> bytes:
 
 
 def split_ids(ids: bytes) -> list[bytes]:
-    return [ids[i : i + 16] for i in range(0, len(ids), 16)]
+    return [ids[i : i + UPLOAD_ID_BYTES] for i in range(0, len(ids), UPLOAD_ID_BYTES)]
 
 
 class Folder:

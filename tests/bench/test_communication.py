@@ -76,7 +76,7 @@ def test_requests_and_connections_are_those_of_the_protocols(found: Found) -> No
         assert run.round_trips == (2 + run.queries if run.keep_alive else 3 * run.queries)
         assert run.requests["peer"] == run.queries
     for run in of(found, OURS):
-        assert (run.round_trips, run.requests["peer"]) == (6, 3)
+        assert (run.round_trips, run.requests["peer"]) == (6, 4)
         assert run.requests["party"] == 4 * run.n
     for run in of(found, onehot.NAME):
         assert run.round_trips == 3
