@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from analyst import public
 from analyst.uncertainty import CountNoise, z_score
 from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import SliceTree, mechanism
+from campaign.noise.choice import mechanism
 from campaign.noise.simulate import both_servers, largest_deviations
+from campaign.noise.slice_tree import SliceTree
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]

@@ -30,7 +30,8 @@ from analyst.points import Points
 from analyst.quantile import Quantiles
 from analyst.table import Columns, Tabular, as_labels
 from campaign.errors import InvalidQuery, TooNoisy
-from campaign.noise.mechanism import SERVERS, SliceTree
+from campaign.noise.mechanism import SERVERS
+from campaign.noise.slice_tree import SliceTree
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]

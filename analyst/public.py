@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from campaign.noise.mechanism import SERVERS, Mechanism, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import SERVERS, Mechanism
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]

@@ -47,7 +47,8 @@ from pydantic import (
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
 from campaign.grid import EVENT, MAX_BITS, Floats, Grid, check_strata, check_survival
-from campaign.noise.mechanism import MAX_EPSILON, Mechanism, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from campaign.wording import listed, short
 from fss.keys import KeyType, Scheme
 

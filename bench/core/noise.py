@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from bench.measure import best_in_turn
 from bench.output import Result
 from campaign.noise import tables
-from campaign.noise.mechanism import Mechanism, PaperTree, SliceTree
+from campaign.noise.mechanism import Mechanism
+from campaign.noise.paper_tree import PaperTree
+from campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree, _splits
 
 DEPTH = 15

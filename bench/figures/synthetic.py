@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from analyst import smooth
 from analyst.quantile import inverse
 from bench.figures.figure import Claim, Figure, Options, Row, draw_lines, means, save, spread
-from campaign.noise.mechanism import mechanism
+from campaign.noise.choice import mechanism
 from servers.release.noise import NoiseTree
 
 Floats = NDArray[np.float64]

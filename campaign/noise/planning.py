@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidCampaign
-from campaign.noise.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, SERVERS, Mechanism, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import MAX_EPSILON, MIN_EPSILON_EACH, SERVERS, Mechanism
 from campaign.noise.simulate import both_servers
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.noise.mechanism import SERVERS, Mechanism, PaperTree, SliceTree
-from campaign.noise.tables import Floats
+from campaign.noise.mechanism import SERVERS, Mechanism, Positions
+from campaign.noise.slice_tree import SliceTree
+from campaign.noise.tables import Floats, build
 
 Counts = NDArray[np.int64]
 
@@ -31,19 +32,25 @@ def noise_curves(noise: Mechanism, count: int, levels: int, rng: np.random.Gener
     if noise.epsilon / noise.instances < 0.99 * _COARSEST:
         coarse = type(noise)(noise.depth, _COARSEST)
         return noise_curves(coarse, count, levels, rng) * math.sqrt(noise.mean_variance() / coarse.mean_variance())
-    if isinstance(noise, PaperTree):
-        return _paper_curves(noise, count, levels, rng)
-    assert isinstance(noise, SliceTree)
-    return _slice_curves(noise, count, levels, rng)
+    curves = noise.noise_curve(_Simulated(noise, count, rng), levels)
+    return np.broadcast_to(curves, (count, 1 << levels)).astype(np.float64)
 
 
-def _slice_curves(noise: SliceTree, count: int, levels: int, rng: np.random.Generator) -> Floats:
-    """Top down, as the servers draw it: a left child given its parent."""
-    nodes = np.zeros((count, 1), np.int64)
-    for level in range(noise.depth - 1, noise.depth - 1 - levels, -1):
-        left = _left_children(_centre(noise.tables[level].floats), nodes.ravel(), rng).reshape(nodes.shape)
-        nodes = np.stack([left, nodes - left], axis=2).reshape(count, -1)
-    return np.cumsum(nodes, axis=1).astype(np.float64)
+class _Simulated:
+    """So many trees at once, from an ordinary generator."""
+
+    def __init__(self, noise: Mechanism, count: int, rng: np.random.Generator) -> None:
+        self._weights, self._count, self._rng = noise.level_weights, count, rng
+
+    def split(self, level: int, parents: Counts, nodes: Positions) -> Counts:
+        values = np.broadcast_to(parents, (self._count, nodes.size))
+        f = _centre(build(self._weights)[level].floats)
+        return _left_children(f, values.ravel(), self._rng).reshape(values.shape)
+
+    def laplace(self, level: int, nodes: Positions) -> Counts:  # noqa: ARG002
+        """The difference of two geometric variables."""
+        p, shape = -math.expm1(-self._weights[0]), (self._count, nodes.size)
+        return self._rng.geometric(p, shape) - self._rng.geometric(p, shape)
 
 
 def _centre(f: Floats) -> Floats:
@@ -63,22 +70,6 @@ def _left_children(f: Floats, parents: Counts, rng: np.random.Generator) -> Coun
     left = np.empty_like(found)
     left[order] = found
     return np.where(parents < 0, -left, left)
-
-
-def _paper_curves(noise: PaperTree, count: int, levels: int, rng: np.random.Generator) -> Floats:
-    """The sum over all ancestors; those below the sampled levels belong to one position each."""
-    curve = np.zeros((count, 1))
-    for _ in range(levels):
-        curve = np.repeat(curve + _laplace(noise.rate, curve.shape, rng), 2, axis=1)
-    for _ in range(noise.depth + 1 - levels):
-        curve += _laplace(noise.rate, curve.shape, rng)
-    return curve
-
-
-def _laplace(rate: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Discrete Laplace: the difference of two geometric variables."""
-    p = -math.expm1(-rate)
-    return (rng.geometric(p, shape) - rng.geometric(p, shape)).astype(np.float64)
 
 
 # A node whose ends are so low that the rest of the noise in it would have to exceed this many standard errors to matter

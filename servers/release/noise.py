@@ -31,7 +31,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, PaperTree, SliceTree
+from campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, Positions
 from campaign.noise.tables import Floats, Table, build, tilt
 
 SEED_BYTES = 32
@@ -203,7 +203,7 @@ class FineLaplace:
 
 
 class NoiseTree:
-    """One server's noise for one set of keys."""
+    """One server's noise for one set of keys: the exact source of its mechanism's draws."""
 
     def __init__(self, seed: bytes, *, server: int, covers: bytes, mechanism: Mechanism) -> None:
         self._prf = Prf(seed, server, covers, b"curve " + mechanism.name.encode())
@@ -219,42 +219,21 @@ class NoiseTree:
             raise InvalidQuery(f"positions must be a list of whole numbers, got shape {t.shape}, dtype {t.dtype}")
         if t.size and not (t.min() >= 0 and t.max() < self.mechanism.positions):
             raise InvalidQuery(f"positions must be 0 to {self.mechanism.positions - 1}")
-        t = t.astype(np.int64)
-        if isinstance(self.mechanism, PaperTree):
-            return self._ancestors(self.mechanism, t)
-        assert isinstance(self.mechanism, SliceTree)
-        return self._prefixes(self.mechanism, t)
+        return self.mechanism.noise_at(self, t.astype(np.int64))
 
     def curve(self) -> Counts:
         """The noise at every position."""
-        m = self.mechanism
-        if m.depth > MAX_CURVE_BITS:
-            raise InvalidQuery(f"a whole curve has at most 2^{MAX_CURVE_BITS} positions, this one 2^{m.depth}")
-        if isinstance(m, PaperTree):
-            return self._ancestors(m, np.arange(m.positions))
-        assert isinstance(m, SliceTree)
-        splits, nodes = _splits(m.weights), np.zeros(1, np.int64)
-        for level in range(m.depth - 1, -1, -1):
-            left = splits[level].draw(nodes, self._prf.draws(level, np.arange(nodes.size)))
-            nodes = np.stack([left, nodes - left], axis=1).ravel()
-        return np.cumsum(nodes)
+        depth = self.mechanism.depth
+        if depth > MAX_CURVE_BITS:
+            raise InvalidQuery(f"a whole curve has at most 2^{MAX_CURVE_BITS} positions, this one 2^{depth}")
+        return self.mechanism.noise_curve(self, depth)
 
-    def _prefixes(self, m: SliceTree, t: Counts) -> Counts:
-        """z_0 + ... + z_t: the left siblings on the way from the root to the leaf t + 1."""
-        # The last position counts everything; its noise is z_root = 0, and it has no leaf after it.
-        after = np.where(t == m.positions - 1, 0, t + 1)
-        splits = _splits(m.weights)
-        noise, node = np.zeros_like(t), np.zeros_like(t)
-        for level in range(m.depth - 1, -1, -1):
-            left = splits[level].draw(node, self._prf.draws(level, after >> (level + 1)))
-            right = (after >> level) & 1 == 1
-            noise += np.where(right, left, 0)
-            node = np.where(right, node - left, left)
-        return np.asarray(noise)
+    def split(self, level: int, parents: Counts, nodes: Positions) -> Counts:
+        return _splits(self.mechanism.level_weights)[level].draw(parents, self._prf.draws(level, nodes))
 
-    def _ancestors(self, m: PaperTree, t: Counts) -> Counts:
-        laplace, noise = DiscreteLaplace(self._prf, m.rate), np.zeros_like(t)
-        for level in range(m.depth + 1):
-            nodes, back = np.unique(t >> level, return_inverse=True)
-            noise += laplace.at(level, nodes)[back]
-        return noise
+    def laplace(self, level: int, nodes: Positions) -> Counts:
+        return self._laplace.at(level, nodes)
+
+    @cached_property
+    def _laplace(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self._prf, self.mechanism.level_weights[0])

@@ -6,7 +6,8 @@ import pytest
 from analyst import public, uncertainty
 from analyst.release import Release
 from campaign.errors import TooNoisy
-from campaign.noise.mechanism import SERVERS, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import SERVERS
 from campaign.noise.simulate import both_servers, largest_deviations
 from campaign.spec import Campaign
 from tests.analyst.helpers import two_strata

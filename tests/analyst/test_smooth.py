@@ -11,7 +11,7 @@ from scipy.optimize import linprog, nnls
 from analyst import smooth
 from analyst.smooth import isotonic, tree
 from campaign.errors import InvalidQuery, NotSmoothed
-from campaign.noise.mechanism import mechanism
+from campaign.noise.choice import mechanism
 from servers.release.noise import NoiseTree
 
 TREES = ["slice-tree", "paper-tree"]

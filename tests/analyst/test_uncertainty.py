@@ -5,7 +5,8 @@ import pytest
 
 from analyst import uncertainty
 from campaign.errors import InvalidCampaign, InvalidQuery
-from campaign.noise.mechanism import SERVERS, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import SERVERS
 from tests.analyst import coverage
 from tests.analyst.helpers import one_stratum, two_strata
 from tests.campaign.helpers import campaign

@@ -9,7 +9,10 @@ import pytest
 
 from campaign.errors import InvalidCampaign
 from campaign.noise import tables
-from campaign.noise.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism, slice_profile
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import Mechanism
+from campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from campaign.noise.slice_tree import SliceTree, slice_profile
 
 ALL = [SliceTree, PaperTree, ExactPaperTree]
 every_mechanism = pytest.mark.parametrize("kind", ALL, ids=lambda k: k.name)

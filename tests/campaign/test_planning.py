@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from campaign.errors import InvalidCampaign
-from campaign.noise.mechanism import SliceTree
 from campaign.noise.planning import epsilon_for, expected_errors, parties_for
+from campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree
 
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from campaign.noise.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import Mechanism
+from campaign.noise.paper_tree import ExactPaperTree, PaperTree
 from campaign.noise.simulate import noise_curves
+from campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree
 
 KINDS = [SliceTree, PaperTree, ExactPaperTree]

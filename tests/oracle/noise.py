@@ -10,7 +10,8 @@ from functools import cache
 
 from Crypto.Cipher import AES
 
-from campaign.noise.mechanism import PaperTree, SliceTree
+from campaign.noise.paper_tree import PaperTree
+from campaign.noise.slice_tree import SliceTree
 
 
 class Oracle:

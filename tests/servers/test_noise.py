@@ -14,7 +14,10 @@ import pytest
 from scipy import stats
 
 from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import ExactPaperTree, Mechanism, PaperTree, SliceTree, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.mechanism import Mechanism
+from campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from campaign.noise.slice_tree import SliceTree
 from servers.release import noise as noise_module
 from servers.release.noise import DiscreteLaplace, NoiseTree, Prf
 from tests.oracle.noise import Oracle
@@ -75,7 +78,7 @@ def test_the_exact_fallback_gives_the_same_draws(scale: float, monkeypatch: pyte
 
 def test_the_same_in_another_process() -> None:
     code = (
-        "from campaign.noise.mechanism import SliceTree; from servers.release.noise import NoiseTree;"
+        "from campaign.noise.slice_tree import SliceTree; from servers.release.noise import NoiseTree;"
         "t = NoiseTree(bytes(32), server=1, covers=b'x' * 32, mechanism=SliceTree(12, 0.7));"
         "print(t.curve().tolist())"
     )

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from campaign.noise.mechanism import ExactPaperTree, PaperTree, SliceTree, mechanism
+from campaign.noise.choice import mechanism
+from campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from campaign.noise.slice_tree import SliceTree
 from tests.oracle.noise import Oracle
 
 CASES = [
