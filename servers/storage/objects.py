@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +47,13 @@ class Folder:
         self.path.mkdir(exist_ok=True, mode=0o700)
 
     def erase(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """All of it, also what somebody at work on it would write now: that has no folder any more."""
+        erased = self.path.with_name(self.path.name + ".erased")
+        shutil.rmtree(erased, ignore_errors=True)  # what an interruption left
+        with suppress(FileNotFoundError):
+            self.path.rename(erased)
+        if erased.exists():
+            shutil.rmtree(erased)
 
     def save_curve(self, kind: str, covers: bytes, values: NDArray[np.int64] | NDArray[np.uint64]) -> None:
         """Named after the ids and keys it was computed from, so that nothing else is answered with it."""

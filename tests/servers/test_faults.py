@@ -260,6 +260,38 @@ def test_deleted_keys_and_seeds_are_nowhere_on_the_disk(tmp_path: Path) -> None:
             assert not any(key[40:72] in content for key in keys), path
 
 
+@pytest.mark.parametrize("again", ["asked", "started"])
+def test_a_deletion_that_was_cut_off_is_finished(tmp_path: Path, again: str) -> None:
+    """The database has its tombstone, the files are still there: the next start erases them, and so does asking."""
+    pair = Pair(tmp_path)
+    with pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        folder = pair.folder / "server0" / "data" / name(campaign)
+        shutil.copytree(folder, tmp_path / "copy")
+        if again == "asked":
+            with pair.operator(0) as client:
+                assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
+                shutil.copytree(tmp_path / "copy", folder)
+                assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
+        else:
+            pair.stop(0)
+            pair.configure(0, crash_at='"delete-noted"')
+            pair.start(0)
+            with pair.operator(0) as client, suppress(httpx.HTTPError):
+                client.delete(f"/v1/campaigns/{name(campaign)}")
+            assert pair.exited(0) == 137
+            assert (folder / "keys").exists()
+            folder.rename(folder.with_name(folder.name + ".erased"))
+            shutil.copytree(tmp_path / "copy", folder)
+            pair.drop(0, "crash_at")
+            pair.start(0)
+        assert not [path for path in folder.parent.iterdir() if path.name.startswith(name(campaign))]
+        with pair.operator(0) as client:
+            assert client.get(f"/v1/campaigns/{name(campaign)}").status_code == 410
+
+
 def test_a_locked_database_is_a_problem_document(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
