@@ -128,7 +128,7 @@ class Workman:
         """The key file, written anew where it is missing or damaged."""
         campaign, folder = entry.campaign, Folder(self._settings.data, entry.campaign.id)
         folder.make()
-        if sealed.key_file is not None and await asyncio.to_thread(_is_whole, folder, sealed.key_file):
+        if sealed.key_file is not None and await asyncio.to_thread(objects.is_whole, folder.keys, sealed.key_file):
             return sealed
         if sealed.key_file is not None:
             log.event("key-file-damaged", campaign=to_base64url(campaign.id))
@@ -180,7 +180,3 @@ class _Held:
             self.note(self.job.phase, number / max(1, count))
 
         return done
-
-
-def _is_whole(folder: Folder, digest: bytes) -> bool:
-    return folder.keys.exists() and objects.file_digest(folder.keys) == digest

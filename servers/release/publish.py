@@ -30,7 +30,7 @@ from servers.release.noise import covers
 from servers.settings import Settings
 from servers.storage.campaigns import Entry
 from servers.storage.jobs import READY, Job
-from servers.storage.objects import Folder
+from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
 from servers.storage.waves import SealedSet
 
@@ -49,6 +49,7 @@ class Published:
     noised: Words | None = None
     counts: Counts | None = None
     errors: dict[str, Floats] = field(default_factory=dict)
+    keys_checked: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -190,6 +191,8 @@ class Publisher:
         await self._refresh(of)
         if of.campaign.scheme == "dpf" or of.sealed.key_file is None:
             raise await self._not_ready(of)
+        if not await self._keys_are_whole(of):
+            raise await self._not_ready(of)
         most = max(MIN_POINTS, self._settings.limits.points_times_keys // max(1, of.sealed.count))
         if positions.size <= most:
             file = self._key_file(of)
@@ -197,6 +200,16 @@ class Publisher:
         if of.campaign.bits > self._settings.curve_bits:
             raise InvalidQuery(f"at most {most} points in one question about {of.sealed.count} uploads")
         raise Unavailable(f"at most {most} points in one question until the curve is ready", retry_after=5)
+
+    async def _keys_are_whole(self, of: Published) -> bool:
+        """The key file is the one that the noise is bound to; looked at once, for it was there before this process."""
+        async with of.lock:
+            if not of.keys_checked:
+                file = self._key_file(of)
+                of.keys_checked = await asyncio.to_thread(is_whole, file.path, file.digest)
+                if not of.keys_checked:
+                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+        return of.keys_checked
 
     async def _refresh(self, of: Published) -> None:
         """The key file's digest comes after the sealing, and stays."""

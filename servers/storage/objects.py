@@ -121,3 +121,11 @@ def file_digest(path: Path) -> bytes:
         while block := file.read(_READ):
             digest.update(block)
     return digest.digest()
+
+
+def is_whole(path: Path, digest: bytes) -> bool:
+    """The file is there, and what it was when it was written."""
+    try:
+        return file_digest(path) == digest
+    except FileNotFoundError:
+        return False

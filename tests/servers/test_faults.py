@@ -102,6 +102,25 @@ def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
         assert any(e["event"] == "key-file-damaged" for e in pair.events(0))
 
 
+def test_points_are_never_answered_from_a_damaged_key_file(tmp_path: Path) -> None:
+    """A process looks at the file before its first answer: other keys would get the noise of the sealed ones."""
+    with Pair(tmp_path, curve_bits="0") as pair:
+        campaign, _ = filled(pair)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        first = pair.ask(0, campaign, "ecdf", at="0.1,0.5")
+        for damage in (_flip_byte, Path.unlink, _truncate):
+            pair.stop(0)
+            pair.start(0)
+            pair.wait_ready(campaign)
+            damage(pair.folder / "server0" / "data" / name(campaign) / "keys")
+            with pair.analyst(0) as client:
+                answer = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": "0.1,0.5"})
+            assert answer.status_code == 503
+            pair.wait_ready(campaign)
+            assert pair.ask(0, campaign, "ecdf", at="0.1,0.5") == first
+
+
 def _flip_byte(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1

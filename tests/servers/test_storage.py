@@ -165,4 +165,4 @@ def test_uploads_are_read_in_parts_and_nobody_is_kept_waiting(storage: Storage, 
     assert storage.uploads.withdraw(other.id, ids[:1], None) == (1, [])  # empties the log, so nobody reads
     found += list(parts)
     assert [len(part) for part in found] == [3, 3, 1]
-    assert sum(found, []) == [(i, b"key" + i) for i in sorted(ids)]
+    assert [row for part in found for row in part] == [(i, b"key" + i) for i in sorted(ids)]
