@@ -22,6 +22,7 @@ from fss.keys import FILE_HEADER_BYTES, file_header
 
 CHUNK = 8192
 _READ = 1 << 22
+_DIGEST = 32
 
 
 def set_checksum(ids: bytes) -> bytes:
@@ -59,18 +60,22 @@ class Folder:
         """Named after the ids and keys it was computed from, so that nothing else is answered with it."""
         body = io.BytesIO()
         np.save(body, values)
-        write_durably(self._curve(kind, covers), body.getvalue())
+        write_durably(self._curve(kind, covers), hashlib.sha256(body.getvalue()).digest() + body.getvalue())
 
     def load_curve(self, kind: str, covers: bytes, bits: int, dtype: type[np.generic]) -> NDArray[np.generic] | None:
         """A curve of so many bits, if it was saved and is whole."""
         try:
-            values = np.load(self._curve(kind, covers), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            data = self._curve(kind, covers).read_bytes()
+        except OSError:
             return None
+        digest, body = data[:_DIGEST], data[_DIGEST:]
+        if hashlib.sha256(body).digest() != digest:
+            return None
+        values = np.load(io.BytesIO(body), allow_pickle=False)
         return values if values.shape == (1 << bits,) and values.dtype == dtype else None
 
     def _curve(self, kind: str, covers: bytes) -> Path:
-        return self.path / f"{kind}-{to_base64url(hashlib.sha256(covers).digest())}.npy"
+        return self.path / f"{kind}-{to_base64url(hashlib.sha256(covers).digest())}"
 
 
 class NotTheSealedSet(Exception):

@@ -121,6 +121,31 @@ def test_points_are_never_answered_from_a_damaged_key_file(tmp_path: Path) -> No
             assert pair.ask(0, campaign, "ecdf", at="0.1,0.5") == first
 
 
+@pytest.mark.parametrize("kind", ["curve", "noised-*", "release-*"])
+def test_a_changed_byte_in_a_kept_curve_is_noticed(tmp_path: Path, kind: str) -> None:
+    """Answers never change: a damaged curve is made again."""
+    with Pair(tmp_path) as pair:
+        campaign = new_campaign(strata=["no", "yes"], reserve=1.0)
+        pair.create(campaign)
+        pair.upload_values(campaign, np.arange(100))
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        groups = {"upper_ends": [0.3, 1.0], "epsilon": 1.0}
+        with pair.analyst(0) as client:
+            first = [pair.ask(0, campaign, "curve"), client.post(f"/v1/campaigns/{name(campaign)}/groups", json=groups)]
+        pair.stop(0)
+        folder = pair.folder / "server0" / "data" / name(campaign)
+        for release in [] if kind == "release-*" else folder.glob("release-*"):
+            release.unlink()
+        (damaged,) = folder.glob(kind)
+        _flip_byte(damaged)
+        pair.start(0)
+        pair.wait_ready(campaign)
+        assert pair.ask(0, campaign, "curve") == first[0]
+        with pair.analyst(0) as client:
+            assert client.post(f"/v1/campaigns/{name(campaign)}/groups", json=groups).json() == first[1].json()
+
+
 def _flip_byte(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
