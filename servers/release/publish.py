@@ -94,6 +94,7 @@ class Publisher:
                 return await asyncio.to_thread(noised.points, share, self._source(of), positions)
 
     async def groups(self, of: Published, asked: GroupQuestion) -> Words:
+        self._require_small(of, "groups are counted up to 2^{}")
         if await self._noised(of) is None:
             raise await self._not_ready(of)
         await self._budget.spend(of.campaign, asked.purpose, asked.query.epsilon)
@@ -116,6 +117,7 @@ class Publisher:
 
     async def group_counts(self, of: Published, asked: GroupQuestion) -> Counts:
         message = PeerGroupsQuery(digest=of.campaign.digest, **asked.query.model_dump()).to_json().encode()
+        self._require_small(of, "groups are counted up to 2^{}")
         # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
         if self._settings.role == 0:
             ours = await self.groups(of, asked)
@@ -135,15 +137,17 @@ class Publisher:
 
     async def need_whole(self, of: Published) -> Counts:
         """The published curve, or why there is none."""
-        bits, most = of.campaign.bits, self._settings.curve_bits
-        if bits > most:
-            raise InvalidQuery(
-                f"this campaign has 2^{bits} positions; whole curves go up to 2^{most}. Ask for points (ecdf) instead"
-            )
+        self._require_small(of, "whole curves go up to 2^{}. Ask for points (ecdf) instead")
         counts = await self.whole(of)
         if counts is None:
             raise await self._not_ready(of, "this server's" if of.noised is None else "the other server's")
         return counts
+
+    def _require_small(self, of: Published, why_not: str) -> None:
+        """What needs the whole curve of a campaign that never has one is refused, not put off."""
+        bits, most = of.campaign.bits, self._settings.curve_bits
+        if bits > most:
+            raise InvalidQuery(f"this campaign has 2^{bits} positions; {why_not.format(most)}")
 
     async def _publish(self, of: Published) -> None:
         """Fetch the other server's whole noised curve, once, and keep the sum."""
@@ -189,6 +193,8 @@ class Publisher:
     async def _few_points(self, of: Published, positions: Positions) -> KeyBatch:
         """The keys, if these points can be answered from them without keeping others waiting."""
         await self._refresh(of)
+        if of.campaign.scheme == "dpf":
+            self._require_small(of, "point keys (dpf) are evaluated up to 2^{}")
         if of.campaign.scheme == "dpf" or of.sealed.key_file is None:
             raise await self._not_ready(of)
         if not await self._keys_are_whole(of):
