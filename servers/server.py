@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
+from campaign.errors import StorageBusy
 from servers.api.limits import Limits
 from servers.compute.executor import LocalPool
 from servers.lifecycle.budget import Budget
@@ -40,6 +42,7 @@ class Server:
         self.stopping = False
 
     async def start(self) -> None:
+        await self.writer.run(self._erase_deleted)
         await self.writer.run(self.storage.jobs.renew_all)  # one process has one database here
         self.workman.start()
 
@@ -51,7 +54,16 @@ class Server:
         self.storage.close()
 
     async def delete(self, campaign_id: bytes) -> None:
-        """Erase everything but a tombstone."""
+        """Erase everything but a tombstone. Asked again it erases what an interruption left, as does the next start."""
         await self.writer.run(lambda: self.storage.campaigns.delete(campaign_id))
+        self.crash("delete-noted")
         self.publisher.forget(campaign_id)
+        self.sealer.forget(campaign_id)
         await asyncio.to_thread(Folder(self.settings.data, campaign_id).erase)
+        await self.writer.run(self.storage.campaigns.forget_deleted)
+
+    def _erase_deleted(self) -> None:
+        for campaign_id in self.storage.campaigns.deleted():
+            Folder(self.settings.data, campaign_id).erase()
+        with suppress(StorageBusy):
+            self.storage.campaigns.forget_deleted()

@@ -5,6 +5,7 @@ on where it stopped. Shares leave this room wrapped up (`Unnoised`).
 """
 
 import asyncio
+import hashlib
 import io
 import json
 import time
@@ -91,6 +92,7 @@ class _Sum:
             about = json.loads(head)
             total = np.load(io.BytesIO(body), allow_pickle=False)
             fits = about["keys"] == self._file.digest.hex() and about["slices"] == self._slices
+            fits = fits and about["sum"] == hashlib.sha256(body).hexdigest()
             done = {int(n) for n in about["done"]}
         except Exception:  # whatever is wrong with it, it can be made again
             return
@@ -102,9 +104,10 @@ class _Sum:
         self.done.add(number)
 
     def save(self) -> None:
-        about = {"keys": self._file.digest.hex(), "slices": self._slices, "done": sorted(self.done)}
         body = io.BytesIO()
         np.save(body, self.total)
+        about = {"keys": self._file.digest.hex(), "slices": self._slices, "done": sorted(self.done)}
+        about["sum"] = hashlib.sha256(body.getvalue()).hexdigest()
         write_durably(self._file.sum_path, json.dumps(about).encode() + b"\n" + body.getvalue())
 
     def curve(self, campaign: Campaign) -> Unnoised:

@@ -102,6 +102,9 @@ class Sealer:
         self._clock, self._crash = clock, crash
         self._locks: dict[bytes, asyncio.Lock] = {}
 
+    def forget(self, campaign_id: bytes) -> None:
+        self._locks.pop(campaign_id, None)
+
     async def seal(self, campaign: Campaign) -> tuple[SealedSet, int]:
         """Returns what was sealed, and how many uploads the other side had alone."""
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
@@ -115,7 +118,7 @@ class Sealer:
         mine = await run(lambda: list_ids(storage, campaign, self._clock()))
         self._crash("seal-frozen-both")
         check_digest(campaign.digest, theirs.digest)
-        ids = _agreed(mine, theirs)
+        ids = await asyncio.to_thread(_agreed, mine, theirs)
         count = len(ids) // UPLOAD_ID_BYTES
         if count < campaign.min_uploads:
             await self._thaw(campaign, mine, theirs)

@@ -32,12 +32,13 @@ LEASE_S = 15.0
 RENEW_S = 1.0
 LOOK_S = 0.5
 RETRY_FAILED_S = 10.0
+AT_ONCE = 4  # so that the keys of one wave need not wait for the curve of another
 
 Crash = Callable[[str], None]
 
 
 class Workman:
-    """Takes jobs one after the other, until it is stopped."""
+    """Takes jobs, a few at a time, until it is stopped."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Workman:
         self._clock, self._crash, self._owner = clock, crash, secrets.token_hex(8)
         self._task: asyncio.Task[None] | None = None
         self._called = asyncio.Event()
+        self._hands: dict[tuple[bytes, int], asyncio.Task[None]] = {}
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -61,21 +63,17 @@ class Workman:
         self._called.set()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+        tasks = [*self._hands.values(), *([] if self._task is None else [self._task])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(self._executor.close)
 
     async def _run(self) -> None:
         while True:
-            job = None
-            try:
-                job = await self._take()
-            except Problem as problem:  # a busy database, say; the job is there later, too
-                log.event("work-not-taken", code=problem.code)
+            job = await self._take() if len(self._hands) < AT_ONCE else None
             if job is not None:
-                await self._do(job)
+                self._begin(job)
                 continue
             self._called.clear()
             with suppress(TimeoutError):
@@ -83,7 +81,23 @@ class Workman:
 
     async def _take(self) -> Job | None:
         now = self._clock()
-        return await self._writer.run(lambda: self._storage.jobs.take(self._owner, now, now + LEASE_S))
+        try:
+            return await self._writer.run(lambda: self._storage.jobs.take(self._owner, now, now + LEASE_S))
+        except Exception as error:  # a busy database, no more open files: the job is there later, too
+            log.event("work-not-taken", error=type(error).__name__)
+            return None
+
+    def _begin(self, job: Job) -> None:
+        place = job.campaign, job.wave
+        if place in self._hands:  # the lease ran out while the database was busy; now it is renewed
+            return
+
+        def ended(_: asyncio.Task[None]) -> None:
+            del self._hands[place]
+            self.call()
+
+        self._hands[place] = asyncio.create_task(self._do(job))
+        self._hands[place].add_done_callback(ended)
 
     async def _do(self, job: Job) -> None:
         held = _Held(job)
@@ -111,7 +125,7 @@ class Workman:
             await self._write(held.job, self._clock() + LEASE_S)
 
     async def _write(self, job: Job, until: float) -> None:
-        with suppress(Problem):  # a full disk: the lease runs out, and the job is done again
+        with suppress(Exception):  # a full disk: the lease runs out, and the job is done again
             await self._writer.run(lambda: self._storage.jobs.note(job, self._owner, until))
 
     async def _steps(self, held: "_Held") -> None:
@@ -128,7 +142,7 @@ class Workman:
         """The key file, written anew where it is missing or damaged."""
         campaign, folder = entry.campaign, Folder(self._settings.data, entry.campaign.id)
         folder.make()
-        if sealed.key_file is not None and await asyncio.to_thread(_is_whole, folder, sealed.key_file):
+        if sealed.key_file is not None and await asyncio.to_thread(objects.is_whole, folder.keys, sealed.key_file):
             return sealed
         if sealed.key_file is not None:
             log.event("key-file-damaged", campaign=to_base64url(campaign.id))
@@ -180,7 +194,3 @@ class _Held:
             self.note(self.job.phase, number / max(1, count))
 
         return done
-
-
-def _is_whole(folder: Folder, digest: bytes) -> bool:
-    return folder.keys.exists() and objects.file_digest(folder.keys) == digest

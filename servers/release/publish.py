@@ -30,7 +30,7 @@ from servers.release.noise import covers
 from servers.settings import Settings
 from servers.storage.campaigns import Entry
 from servers.storage.jobs import READY, Job
-from servers.storage.objects import Folder
+from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
 from servers.storage.waves import SealedSet
 
@@ -49,6 +49,7 @@ class Published:
     noised: Words | None = None
     counts: Counts | None = None
     errors: dict[str, Floats] = field(default_factory=dict)
+    keys_checked: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -93,6 +94,7 @@ class Publisher:
                 return await asyncio.to_thread(noised.points, share, self._source(of), positions)
 
     async def groups(self, of: Published, asked: GroupQuestion) -> Words:
+        self._require_small(of, "groups are counted up to 2^{}")
         if await self._noised(of) is None:
             raise await self._not_ready(of)
         await self._budget.spend(of.campaign, asked.purpose, asked.query.epsilon)
@@ -115,6 +117,7 @@ class Publisher:
 
     async def group_counts(self, of: Published, asked: GroupQuestion) -> Counts:
         message = PeerGroupsQuery(digest=of.campaign.digest, **asked.query.model_dump()).to_json().encode()
+        self._require_small(of, "groups are counted up to 2^{}")
         # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
         if self._settings.role == 0:
             ours = await self.groups(of, asked)
@@ -134,15 +137,17 @@ class Publisher:
 
     async def need_whole(self, of: Published) -> Counts:
         """The published curve, or why there is none."""
-        bits, most = of.campaign.bits, self._settings.curve_bits
-        if bits > most:
-            raise InvalidQuery(
-                f"this campaign has 2^{bits} positions; whole curves go up to 2^{most}. Ask for points (ecdf) instead"
-            )
+        self._require_small(of, "whole curves go up to 2^{}. Ask for points (ecdf) instead")
         counts = await self.whole(of)
         if counts is None:
             raise await self._not_ready(of, "this server's" if of.noised is None else "the other server's")
         return counts
+
+    def _require_small(self, of: Published, why_not: str) -> None:
+        """What needs the whole curve of a campaign that never has one is refused, not put off."""
+        bits, most = of.campaign.bits, self._settings.curve_bits
+        if bits > most:
+            raise InvalidQuery(f"this campaign has 2^{bits} positions; {why_not.format(most)}")
 
     async def _publish(self, of: Published) -> None:
         """Fetch the other server's whole noised curve, once, and keep the sum."""
@@ -188,7 +193,11 @@ class Publisher:
     async def _few_points(self, of: Published, positions: Positions) -> KeyBatch:
         """The keys, if these points can be answered from them without keeping others waiting."""
         await self._refresh(of)
+        if of.campaign.scheme == "dpf":
+            self._require_small(of, "point keys (dpf) are evaluated up to 2^{}")
         if of.campaign.scheme == "dpf" or of.sealed.key_file is None:
+            raise await self._not_ready(of)
+        if not await self._keys_are_whole(of):
             raise await self._not_ready(of)
         most = max(MIN_POINTS, self._settings.limits.points_times_keys // max(1, of.sealed.count))
         if positions.size <= most:
@@ -197,6 +206,16 @@ class Publisher:
         if of.campaign.bits > self._settings.curve_bits:
             raise InvalidQuery(f"at most {most} points in one question about {of.sealed.count} uploads")
         raise Unavailable(f"at most {most} points in one question until the curve is ready", retry_after=5)
+
+    async def _keys_are_whole(self, of: Published) -> bool:
+        """The key file is the one that the noise is bound to; looked at once, for it was there before this process."""
+        async with of.lock:
+            if not of.keys_checked:
+                file = self._key_file(of)
+                of.keys_checked = await asyncio.to_thread(is_whole, file.path, file.digest)
+                if not of.keys_checked:
+                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+        return of.keys_checked
 
     async def _refresh(self, of: Published) -> None:
         """The key file's digest comes after the sealing, and stays."""

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -72,15 +73,23 @@ class Campaigns:
             return db.execute(sa.select(INVITATIONS.c.token).where(where)).one_or_none() is not None
 
     def delete(self, campaign_id: bytes) -> None:
-        """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again."""
+        """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again. Can be repeated."""
         with Transaction(self._engine) as db:
-            entry(db, campaign_id)
+            with suppress(CampaignDeleted):
+                entry(db, campaign_id)
             for table in (UPLOADS, INVITATIONS, WITHDRAWN, LEFT_OUT, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))
         self._fixed.pop(campaign_id, None)
+
+    def forget_deleted(self) -> None:
+        """Nothing of what was deleted is left in the database's log, or a problem: then ask again."""
         forget(self._engine)
+
+    def deleted(self) -> list[bytes]:
+        with self._engine.connect() as db:
+            return list(db.execute(sa.select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.deleted.is_(True))).scalars())
 
 
 def entry(db: Connection, campaign_id: bytes) -> Entry:

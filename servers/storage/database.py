@@ -14,7 +14,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from campaign.errors import Problem, StorageBusy, StorageFull
 
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=20000", "secure_delete=ON")
+_PATIENCE = "busy_timeout=20000"
+_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", _PATIENCE, "secure_delete=ON")
 # SQLite takes at most 32766 variables in a statement.
 BATCH = 10_000
 
@@ -60,14 +61,25 @@ def keep_private(engine: Engine) -> None:
 
 
 def forget(engine: Engine) -> None:
-    """Erased rows live on in SQLite's write-ahead log until it is emptied: empty it."""
+    """Erased rows live on in SQLite's write-ahead log until it is emptied: empty it. Harmless when repeated."""
     for _ in range(50):
-        with engine.connect() as db:
-            busy = db.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy is not None and busy[0] == 0:
+        if _empty_log(engine):
             return
         time.sleep(0.1)
     raise StorageBusy("the database is busy, so what was erased is still in its log; try again", retry_after=5)
+
+
+def _empty_log(engine: Engine) -> bool:
+    """False where somebody reads. It does not wait for them: it would keep all other writes waiting as long."""
+    with engine.connect() as db:
+        db.exec_driver_sql("PRAGMA busy_timeout=0")
+        try:
+            busy = db.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except DBAPIError:
+            return False
+        finally:
+            db.exec_driver_sql(f"PRAGMA {_PATIENCE}")
+    return busy is not None and busy[0] == 0
 
 
 class Transaction:

@@ -14,12 +14,13 @@ _SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def upgrade(engine: Engine) -> None:
-    """Make the tables, or change what an older version made."""
+    """Make the tables, or change what an older version made: all of it, or after a crash nothing."""
     config = Config()
     config.set_main_option("script_location", str(_SCRIPTS))
     script = ScriptDirectory.from_config(config)
     known = {revision.revision for revision in script.walk_revisions()}
     with engine.connect() as db:
+        db.exec_driver_sql("BEGIN IMMEDIATE")  # the driver would not, before statements that change tables
         unknown = set(MigrationContext.configure(db).get_current_heads()) - known
         if unknown:
             raise Damaged(

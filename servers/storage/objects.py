@@ -9,6 +9,7 @@ import io
 import os
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from fss.keys import FILE_HEADER_BYTES, file_header
 
 CHUNK = 8192
 _READ = 1 << 22
+_DIGEST = 32
 
 
 def set_checksum(ids: bytes) -> bytes:
@@ -47,24 +49,34 @@ class Folder:
         self.path.mkdir(exist_ok=True, mode=0o700)
 
     def erase(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """All of it, also what somebody at work on it would write now: that has no folder any more."""
+        erased = self.path.with_name(self.path.name + ".erased")
+        shutil.rmtree(erased, ignore_errors=True)  # what an interruption left
+        with suppress(FileNotFoundError):
+            self.path.rename(erased)
+        if erased.exists():
+            shutil.rmtree(erased)
 
     def save_curve(self, kind: str, covers: bytes, values: NDArray[np.int64] | NDArray[np.uint64]) -> None:
         """Named after the ids and keys it was computed from, so that nothing else is answered with it."""
         body = io.BytesIO()
         np.save(body, values)
-        write_durably(self._curve(kind, covers), body.getvalue())
+        write_durably(self._curve(kind, covers), hashlib.sha256(body.getvalue()).digest() + body.getvalue())
 
     def load_curve(self, kind: str, covers: bytes, bits: int, dtype: type[np.generic]) -> NDArray[np.generic] | None:
         """A curve of so many bits, if it was saved and is whole."""
         try:
-            values = np.load(self._curve(kind, covers), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            data = self._curve(kind, covers).read_bytes()
+        except OSError:
             return None
+        digest, body = data[:_DIGEST], data[_DIGEST:]
+        if hashlib.sha256(body).digest() != digest:
+            return None
+        values = np.load(io.BytesIO(body), allow_pickle=False)
         return values if values.shape == (1 << bits,) and values.dtype == dtype else None
 
     def _curve(self, kind: str, covers: bytes) -> Path:
-        return self.path / f"{kind}-{to_base64url(hashlib.sha256(covers).digest())}.npy"
+        return self.path / f"{kind}-{to_base64url(hashlib.sha256(covers).digest())}"
 
 
 class NotTheSealedSet(Exception):
@@ -115,3 +127,11 @@ def file_digest(path: Path) -> bytes:
         while block := file.read(_READ):
             digest.update(block)
     return digest.digest()
+
+
+def is_whole(path: Path, digest: bytes) -> bool:
+    """The file is there, and what it was when it was written."""
+    try:
+        return file_digest(path) == digest
+    except FileNotFoundError:
+        return False

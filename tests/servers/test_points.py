@@ -51,6 +51,27 @@ def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
+def test_what_needs_a_curve_that_never_comes_is_refused_and_not_paid(tmp_path: Path) -> None:
+    with Pair(tmp_path, curve_bits="0") as pair:
+        campaign = new_campaign(scheme="dpf", strata=["no", "yes"], reserve=1.0)
+        pair.create(campaign)
+        pair.upload_values(campaign, np.arange(20))
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        path = f"/v1/campaigns/{name(campaign)}"
+        for role in (0, 1):
+            with pair.analyst(role) as client:
+                query = {"upper_ends": [0.3, 1.0], "epsilon": 1.0}
+                for refused in (
+                    client.get(f"{path}/ecdf", params={"at": "0.5"}),
+                    client.get(f"{path}/curve"),
+                    client.post(f"{path}/groups", json=query),
+                ):
+                    assert (refused.status_code, code(refused)) == (400, "invalid-query")
+        assert [pair.ask(role, campaign, "budget")["spent"] for role in (0, 1)] == [0.0, 0.0]
+
+
+@pytest.mark.faults
 def test_a_question_that_nobody_waits_for_is_given_up_at_both_servers(tmp_path: Path) -> None:
     """20 000 keys at 2000 points are some seconds of work; the asker leaves after half of one."""
     with Pair(tmp_path, curve_bits="0") as pair:

@@ -1,7 +1,8 @@
 """The database: migrations, versions, what errors mean, and jobs that pass from hand to hand."""
 
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -42,6 +43,23 @@ def sealed(storage: Storage) -> Campaign:
 def test_migrations_make_the_schema(storage: Storage) -> None:
     with storage.engine.connect() as db:
         assert compare_metadata(MigrationContext.configure(db, opts={"compare_type": True}), META) == []
+
+
+@pytest.mark.parametrize("last", ["alembic_version", "campaigns", "uploads", "jobs"])
+def test_a_migration_that_was_cut_off_leaves_nothing(tmp_path: Path, last: str) -> None:
+    """The process ends after one of its statements, as if by a power cut; the next start finds a database to begin."""
+
+    def cut(*about: object) -> None:
+        if f"CREATE TABLE {last} " in str(about[2]):
+            os._exit(9)
+
+    pid = os.fork()
+    if not pid:
+        sa.event.listen(sa.engine.Engine, "after_cursor_execute", cut)
+        Storage(f"sqlite:///{tmp_path / 'db'}")
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    Storage(f"sqlite:///{tmp_path / 'db'}").close()
 
 
 def test_a_newer_database_is_refused(tmp_path: Path) -> None:
@@ -116,3 +134,53 @@ def test_the_only_process_takes_over_at_once(storage: Storage) -> None:
     assert storage.jobs.take("dead", now=100.0, until=110.0) is not None
     storage.jobs.renew_all()
     assert storage.jobs.take("new", now=101.0, until=111.0) is not None
+
+
+def _log_has(folder: Path, content: bytes) -> bool:
+    return any(content in path.read_bytes() for path in folder.glob("db*"))
+
+
+def test_what_was_erased_leaves_the_log_when_it_is_asked_again(storage: Storage, tmp_path: Path) -> None:
+    """Somebody reads meanwhile, so the log cannot be emptied; the answer says so, and asking again does it."""
+    secret, upload = b"one key's bytes, nowhere any more", bytes(16)
+    campaigns = [new_campaign(min_uploads=1) for _ in range(3)]
+    for campaign in campaigns:
+        storage.campaigns.add(campaign, "0" * 64, [])
+        assert storage.uploads.add([NewUploads(campaign.id, [(upload, secret), (b"1" * 16, b"other")])]) == [[]]
+    storage.waves.agree(campaigns[1].id)
+    freeze = storage.waves.freeze(campaigns[1].id, closed=False).freezes
+    storage.waves.seal(campaigns[1].id, freeze, [b"1" * 16], set_checksum(b"1" * 16))
+
+    def delete() -> None:
+        storage.campaigns.delete(campaigns[2].id)
+        storage.campaigns.forget_deleted()
+
+    erasures: list[Callable[[], object]] = [
+        lambda: storage.uploads.withdraw(campaigns[0].id, [upload], None),
+        lambda: storage.waves.erase_left_out(campaigns[1].id),
+        delete,
+    ]
+    for erase in erasures:
+        with closing(sqlite3.connect(tmp_path / "db", isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM uploads").fetchone()
+            with pytest.raises(StorageBusy, match="still in its log; try again"):
+                erase()
+            assert (tmp_path / "db-wal").stat().st_size > 0
+        erase()
+        assert (tmp_path / "db-wal").stat().st_size == 0
+    assert not _log_has(tmp_path, secret)
+
+
+def test_uploads_are_read_in_parts_and_nobody_is_kept_waiting(storage: Storage, tmp_path: Path) -> None:
+    campaign, other = new_campaign(), new_campaign()
+    ids = [bytes([i]) * 16 for i in (9, 3, 200, 0, 77, 128, 5)]
+    for one in (campaign, other):
+        storage.campaigns.add(one, "0" * 64, [])
+        storage.uploads.add([NewUploads(one.id, [(i, b"key" + i) for i in ids])])
+    parts = storage.uploads.rows(campaign.id, 3)
+    found = [next(parts)]
+    assert storage.uploads.withdraw(other.id, ids[:1], None) == (1, [])  # empties the log, so nobody reads
+    found += list(parts)
+    assert [len(part) for part in found] == [3, 3, 1]
+    assert [row for part in found for row in part] == [(i, b"key" + i) for i in sorted(ids)]

@@ -1,0 +1,109 @@
+"""Background work on several waves: none waits for another's curve, and a passing fault does not end it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from campaign.spec import Campaign
+from fss.field import Words
+from harness.live import Pair, envelopes
+from servers.compute.worker import Slice, slice_sum
+from servers.lifecycle import admission, work
+from servers.server import Server, no_crash
+from servers.settings import load
+from servers.storage.jobs import READY
+from servers.storage.objects import set_checksum
+from tests.servers.conftest import new_campaign
+
+
+class Held:
+    """Sums slices when it is let."""
+
+    workers = 1
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+
+    async def run(self, task: Slice) -> Words:
+        await self.go.wait()
+        return await asyncio.to_thread(slice_sum, task)
+
+    def close(self) -> None:
+        self.go.set()
+
+
+@asynccontextmanager
+async def working(folder: Path) -> AsyncIterator[tuple[Server, Held]]:
+    """One server without its network, whose curves wait."""
+    settings = load(Pair(folder).folder / "server0" / "server.toml")
+    server, held = Server(settings, lambda: datetime.now(UTC)), Held()
+    server.workman = work.Workman(settings, server.storage, server.writer, held, lambda: 0.0, no_crash)
+    await server.start()
+    try:
+        yield server, held
+    finally:
+        await server.stop()
+
+
+def sealed(server: Server) -> Campaign:
+    campaign = new_campaign()
+    server.storage.campaigns.add(campaign, "0" * 64, [])
+    rows = admission.rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
+    assert server.storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
+    server.storage.waves.agree(campaign.id)
+    freeze = server.storage.waves.freeze(campaign.id, closed=False).freezes
+    ids = sorted(upload_id for upload_id, _ in rows)
+    server.storage.waves.seal(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
+    return campaign
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not reached():
+            await asyncio.sleep(0.02)
+
+
+def test_keys_do_not_wait_for_the_curve_of_another_wave(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with working(tmp_path) as (server, held):
+            campaigns = [await server.writer.run(lambda: sealed(server)) for _ in range(work.AT_ONCE)]
+            waves, jobs = server.storage.waves, server.storage.jobs
+            await until(lambda: all(waves.get(c.id).sealed.key_file is not None for c in campaigns))
+            assert not any(jobs.get(c.id).phase == READY for c in campaigns)
+            held.go.set()
+            await until(lambda: all(jobs.get(c.id).phase == READY for c in campaigns))
+
+    asyncio.run(play())
+
+
+def test_a_passing_fault_does_not_end_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call of the database about jobs fails once, with what is no problem of ours."""
+
+    async def play() -> None:
+        async with working(tmp_path) as (server, held):
+            held.go.set()
+            jobs, failed = server.storage.jobs, set()
+            real: dict[str, Callable[..., object]] = {"take": jobs.take, "note": jobs.note}
+
+            def failing(what: str) -> Callable[..., object]:
+                def call(*about: object) -> object:
+                    if what not in failed:
+                        failed.add(what)
+                        raise OSError("too many open files")
+                    return real[what](*about)
+
+                return call
+
+            for what in real:
+                monkeypatch.setattr(jobs, what, failing(what))
+            server.workman._clock = iter(range(0, 1000, 20)).__next__  # every look is after the last lease
+            campaign = await server.writer.run(lambda: sealed(server))
+            await until(lambda: jobs.get(campaign.id).phase == READY)
+            assert failed == {"take", "note"}
+
+    asyncio.run(play())
