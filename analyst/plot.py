@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analyst.curve import Curve
+from analyst.distribution import Lorenz
 from analyst.estimate import Estimates, Interval
 from analyst.histogram import Histogram
 from analyst.quantile import Quantiles
@@ -142,6 +143,27 @@ def box(*curves: Curve, interval: Interval = "population") -> Figure:
 
     about = about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing)
     return figure(draw, f"thick: 95% {interval} interval of the median\n{about}")
+
+
+def lorenz(*made: Lorenz, interval: Interval = "population") -> Figure:
+    """Which share of all there is the lowest share of people has, and the Gini coefficient of each curve."""
+
+    def draw(axes: Axes) -> None:
+        for one, (colour, dashes) in zip(made, inks(len(made)), strict=True):
+            columns, (low, high) = one.columns(), one.gini.interval(interval)
+            name = f"{literal(one.curve.stratum)}: " if len(made) > 1 else ""
+            label = f"{name}Gini {one.gini.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
+            axes.plot(
+                columns["share_of_people"], columns["share_of_total"], color=colour, linestyle=dashes, label=label
+            )
+        axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="all have the same")
+        axes.set_xlabel("share of people, from the lowest value on")
+        axes.set_ylabel("share of the sum of all values")
+        axes.legend(loc="upper left")
+        axes.set_title("Lorenz curve")
+
+    curve = made[0].curve
+    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True)
 
 
 def forest(made: Estimates, interval: Interval = "population") -> Figure:

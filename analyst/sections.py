@@ -63,6 +63,9 @@ def _together(release: Release) -> Section:
         "strata": ("Distribution functions of the strata with bands", plots.ecdf(*curves)),
         "boxes": ("Median, quartiles and central 95 % of each stratum", plots.box(*curves)),
     }
+    if curves[0].values[0] >= 0:
+        drawn = plots.lorenz(*(Lorenz(curve) for curve in curves))
+        figures["lorenz"] = ("Lorenz curves of the strata with their Gini coefficients", drawn)
     totals = ", ".join(f"{name} {total:.0f}" for name, total in release.totals.items())
     return Section(title, [f"Values in each stratum, about: {totals}; {release.n} in all."], figures)
 
@@ -83,7 +86,10 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
             f"{key}-histogram": bins,
         }
         if curve.values[0] >= 0:
-            tables[f"{key}-lorenz"] = Lorenz(curve)
+            shares = Lorenz(curve)
+            tables[f"{key}-lorenz"] = shares
+            if single:
+                figures[f"{key}-lorenz"] = (f"Lorenz curve of {name} with its Gini coefficient", plots.lorenz(shares))
         title = "Distribution" if single else f"Distribution: {stratum}"
         told = [f"Median of {name}: {said(summary['median'])}."]
         return Section(title, [], figures, tables, [*curve.notes, *bins.about()["notes"]], told)
