@@ -91,7 +91,7 @@ def medians(rows: list[Row]) -> dict[str, list[float]]:
 
 
 def paired(rows: list[Row], theirs: str) -> list[tuple[float, float]]:
-    """At each epsilon: how much larger their squared errors are than ours, on the same seeds, and the standard error."""
+    """At each epsilon: how much larger their squared errors are than ours, on the same seeds, and its error."""
     found = []
     for epsilon in EPSILONS:
         of = {
