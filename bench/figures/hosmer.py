@@ -9,11 +9,13 @@ from matplotlib.axes import Axes
 
 from analyst import calibration, smooth
 from analyst.calibration import Groups
+from analyst.curve import Floats
 from analyst.release import Release
 from bench.figures import release
 from bench.figures.data import SOURCES, STRATA, Scored, campaign, load
 from bench.figures.figure import Claim, Figure, Options, Row, means, save, spread
 from campaign.noise.mechanism import SERVERS
+from campaign.noise.simulate import noise_curves
 from campaign.wire import GroupsQuery
 from fss import field
 from servers.compute.unnoised import Unnoised
@@ -38,14 +40,24 @@ STYLE: dict[str, Any] = {
 }
 
 
-def algorithm_2(data: Scored, epsilon: float, seed: int) -> Groups:
+def curve_noise(epsilon: float, seeds: Sequence[int]) -> tuple[Floats, Floats]:
+    """One server's noise for our curves and for Algorithm 2's, as many as seeds; simulated, which is quick for many."""
+    bits = campaign("paper-tree", epsilon).grid.bits
+    part = epsilon / (bits + 9)
+    rng = np.random.default_rng([seeds[0], round(1000 * epsilon)])
+    specs = campaign("slice-tree", epsilon), campaign("paper-tree", part * (bits + 1), ("all",))
+    ours, theirs = (noise_curves(spec.noise, len(seeds), spec.bits, rng) for spec in specs)
+    return ours, theirs
+
+
+def algorithm_2(data: Scored, epsilon: float, seed: int, noise: Floats) -> Groups:
     """The budget is split as in the paper: L + 1 parts for the curve, 8 for observed and expected counts."""
     spec = campaign("paper-tree", epsilon)
     size, bits = spec.grid.size, spec.grid.bits
     part = epsilon / (bits + 9)
     exact = release.exact(data)
     pooled = exact.counts[STRATA[0]] + exact.counts[STRATA[1]]
-    curve = pooled + release.tree("paper-tree", part * (bits + 1), ("all",), seed, 0)[:size]
+    curve = pooled + noise[:size]
     ends = calibration.even_ends(smooth.isotonic(curve, data.labels.size), GROUPS)
     upper = spec.grid.thresholds(ends)
     asked = score_groups.read_groups(spec, GroupsQuery(upper_ends=upper.tolist(), epsilon=8 * part))
@@ -69,8 +81,10 @@ def both(groups: Groups) -> tuple[float, float]:
 def job(name: str, folder: Path | None, epsilon: float, seeds: Sequence[int]) -> list[Row]:
     data = load(name, folder)
     truth, rows = both(from_curves(release.exact(data)))[0], []
-    for seed in seeds:
-        found = [*both(algorithm_2(data, epsilon, seed)), *both(from_curves(release.ours(data, epsilon, seed)))]
+    spec = campaign("slice-tree", epsilon)
+    for seed, noise, their_noise in zip(seeds, *curve_noise(epsilon, seeds), strict=True):
+        made = Release.of_whole(spec, data.labels.size, data.counts + noise, on_grid=True)
+        found = [*both(algorithm_2(data, epsilon, seed, their_noise)), *both(from_curves(made))]
         about = {"epsilon": epsilon, "seed": seed, "true_H": truth}
         rows += [
             {"method": method, **about, "H": h, "relative": (h / truth - 1) ** 2}
