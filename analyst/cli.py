@@ -58,7 +58,8 @@ def _distributions(commands: Any) -> None:
     histogram.add_argument("--bins", type=int, default=20, help="how many even bins, if no edges are given")
     summary = _asking(commands, "summary", "mean, trimmed mean, median, quartiles, reference interval, Gini")
     summary.add_argument("--trim", type=float, default=0.1, help="share cut off each end for the trimmed mean")
-    for one in (ecdf, quantile, histogram, summary):
+    lorenz = _asking(commands, "lorenz", "which share of all there is the lowest share of people has; Gini")
+    for one in (ecdf, quantile, histogram, summary, lorenz):
         one.add_argument(
             "--stratum", action="append", metavar="NAME", help="again for several, pooled; default: all of them"
         )

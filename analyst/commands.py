@@ -132,6 +132,15 @@ def summary(args: argparse.Namespace) -> None:
         _draw(args, lambda plots: plots.box(*curves, interval=args.interval))
 
 
+def lorenz(args: argparse.Namespace) -> None:
+    from analyst.distribution import Lorenz
+
+    with _client(args) as client:
+        made = Lorenz(client.curve(args.stratum, smoothing=args.smoothing))
+        show(args, made, client.campaign())
+        _draw(args, lambda plots: plots.lorenz(made, interval=args.interval))
+
+
 def model(args: argparse.Namespace) -> None:
     with _client(args) as client:
         made = client.model(args.negative, args.positive, confidence=args.confidence)

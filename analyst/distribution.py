@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,13 @@ class Lorenz(Tabular):
 
     curve: Curve
 
+    def __post_init__(self) -> None:
+        _ = self.gini  # which values below zero do not have
+
+    @cached_property
+    def gini(self) -> Estimate:
+        return gini(self.curve)
+
     def columns(self) -> Columns:
         held = np.cumsum(self.curve.values * self.curve.cells)
         return {
@@ -117,6 +125,5 @@ class Lorenz(Tabular):
         }
 
     def about(self) -> dict[str, Any]:
-        found = gini(self.curve)
-        intervals = {f"gini_{kind}_95_%": [round(x, 6) for x in found.interval(kind)] for kind in INTERVALS}
-        return {**self.curve.about(), "gini": found.value, **intervals}
+        intervals = {f"gini_{kind}_95_%": [round(x, 6) for x in self.gini.interval(kind)] for kind in INTERVALS}
+        return {**self.curve.about(), "gini": self.gini.value, **intervals}

@@ -114,6 +114,8 @@ def ratio_interval(
     be zero the set has no end, and the bounds are given.
     """
     t, b = np.asarray(top, np.float64), np.asarray(bottom, np.float64)
+    # Noise may carry the top below any it can have. The interval of the nearest one it can have is wider, never empty.
+    t = np.where(b > 0, np.clip(t, bounds[0] * np.maximum(b, 0.0), bounds[1] * np.maximum(b, 0.0)), t)
     v0, v1, v2 = (z * z * np.asarray(v, np.float64) for v in variance)
     a2, a1, a0 = b * b - v2, -2 * t * b - v1, t * t - v0
     inside = a1 * a1 - 4 * a2 * a0

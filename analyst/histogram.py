@@ -53,7 +53,9 @@ def bin_ends(grid: Grid, edges: Sequence[object] | SupportsIndex) -> tuple[Index
         bins = int(edges)
         if bins < 1:
             raise InvalidQuery(f"a histogram has at least 1 bin, got {bins}")
-        index = np.unique(np.linspace(-1, grid.size - 1, bins + 1)[1:].round().astype(np.int64).clip(0))
+        # Of numbers that are measured, the first cell holds but the lowest of all; of those that are counted, as many.
+        before = 0 if grid.values == "float" and bins < grid.size else -1
+        index = np.unique(np.linspace(before, grid.size - 1, bins + 1)[1:].round().astype(np.int64).clip(0))
         fewer = [f"the grid has {grid.size} thresholds: {index.size} bins, not {bins}"] if index.size < bins else []
         return index, fewer
     index = grid.index_at(edges)

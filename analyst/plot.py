@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analyst.curve import Curve
+from analyst.distribution import Lorenz
 from analyst.estimate import Estimates, Interval
 from analyst.histogram import Histogram
 from analyst.quantile import Quantiles
@@ -28,6 +29,8 @@ Floats = NDArray[np.float64]
 INKS: Sequence[tuple[str, Any]] = (("#00466e", "-"), ("#c14a00", "--"), ("#00805f", "-."), ("#a0447c", ":"))
 BAND_ALPHA = 0.22
 MOST_POINTS = 4000
+MARGINS = {"left": 0.1, "right": 0.98, "top": 0.93, "bottom": 0.17}
+SQUARE_MARGINS = {"left": 0.13, "right": 0.97, "top": 0.94, "bottom": 0.13}
 
 STYLE: Any = {
     "font.size": 10,
@@ -45,11 +48,16 @@ STYLE: Any = {
 }
 
 
-def figure(draw: Callable[[Axes], None], about: str, *, square: bool = False) -> Figure:
-    """One picture with one pair of axes and a line below it that says what it shows."""
+def figure(draw: Callable[[Axes], None], about: str, *, square: bool = False, names: bool = False) -> Figure:
+    """One picture with one pair of axes and a line below it that says what it shows.
+
+    `names` says that there are people's own words beside the axes, for which room has to be found: twice the time.
+    """
     with mpl.rc_context(STYLE):
-        made = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained")
+        made = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
         axes = made.add_subplot()
+        if not names:
+            made.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
         draw(axes)
         if square:
             axes.set_aspect("equal")
@@ -98,7 +106,10 @@ def ecdf(
         axes.set_xlabel(x_label(curves[0].campaign))
         axes.set_ylim(-0.02, 1.02)
         axes.legend(loc="lower right")
-        axes.set_title(literal(curves[0].campaign.title))
+        title = curves[0].campaign.title
+        if len(curves) == 1 and len(curves[0].campaign.strata) > 1:
+            title = f"{title}: {curves[0].stratum}"
+        axes.set_title(literal(title))
 
     return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval))
 
@@ -112,8 +123,8 @@ def histogram(made: Histogram, title: str = "", interval: Interval = "population
         arms = [made.shares - low, high - made.shares]
         axes.errorbar(x, made.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
         shown = x[:: max(1, -(-x.size // 12))]
-        axes.set_xticks(shown, [_tick(made.up_to[i]) for i in shown], rotation=0 if shown.size <= 8 else 45)
-        axes.set_xlabel(f"{unit}: up to (above the bin before it)")
+        axes.set_xticks(shown, [_tick(made.up_to[i]) for i in shown], fontsize=9 if shown.size <= 8 else 8)
+        axes.set_xlabel(f"{unit}: up to the number below its bar")
         axes.set_ylabel(f"share (bars: {made.description['confidence']:.0%} {interval} interval)")
         axes.grid(axis="x", visible=False)
         axes.set_title(literal(title or f"Histogram of {made.description['stratum']}"))
@@ -141,7 +152,28 @@ def box(*curves: Curve, interval: Interval = "population") -> Figure:
         axes.set_title("Median, quartiles and central 95% of values")
 
     about = about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing)
-    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}")
+    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}", names=True)
+
+
+def lorenz(*made: Lorenz, interval: Interval = "population") -> Figure:
+    """Which share of all there is the lowest share of people has, and the Gini coefficient of each curve."""
+
+    def draw(axes: Axes) -> None:
+        for one, (colour, dashes) in zip(made, inks(len(made)), strict=True):
+            columns, (low, high) = one.columns(), one.gini.interval(interval)
+            name = f"{literal(one.curve.stratum)}: " if len(made) > 1 else ""
+            label = f"{name}Gini {one.gini.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
+            axes.plot(
+                columns["share_of_people"], columns["share_of_total"], color=colour, linestyle=dashes, label=label
+            )
+        axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="all have the same")
+        axes.set_xlabel("share of people, from the lowest value on")
+        axes.set_ylabel("share of the sum of all values")
+        axes.legend(loc="upper left")
+        axes.set_title("Lorenz curve")
+
+    curve = made[0].curve
+    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True)
 
 
 def forest(made: Estimates, interval: Interval = "population") -> Figure:
@@ -160,7 +192,7 @@ def forest(made: Estimates, interval: Interval = "population") -> Figure:
         axes.set_xlabel(f"value with {made.confidence:.0%} {interval} interval")
 
     about = made.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval))
+    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval), names=True)
 
 
 def literal(text: str) -> str:

@@ -42,8 +42,7 @@ def survival(made: Survival, interval: Interval = "population") -> Figure:
 def _curve(axes: Axes, arm: Arm, colour: str, dashes: Any, interval: Interval, confidence: float) -> None:
     index = np.arange(arm.last + 1)
     times, values = np.append(0.0, arm.times[index]), np.append(1.0, arm.survival[index])
-    at = arm.band_times()
-    low, high = arm.limits(at, interval, arm.band_factor(interval, confidence))
+    at, low, high = arm.band(interval, confidence)
     edge = np.append(0.0, arm.times[at])
     axes.fill_between(
         edge, np.append(1.0, low), np.append(1.0, high), color=colour, alpha=BAND_ALPHA, linewidth=0, step="post"

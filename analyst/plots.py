@@ -1,6 +1,6 @@
 """All pictures in one place, for the command line and the report."""
 
-from analyst.plot import as_svg, box, ecdf, forest, histogram, save
+from analyst.plot import as_svg, box, ecdf, forest, histogram, lorenz, save
 from analyst.plot_scores import calibration, calibration_curve, decision, precision_recall, roc
 from analyst.plot_survival import survival
 
@@ -13,6 +13,7 @@ __all__ = [
     "ecdf",
     "forest",
     "histogram",
+    "lorenz",
     "precision_recall",
     "roc",
     "save",

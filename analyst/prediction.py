@@ -144,7 +144,10 @@ class Model:
         return int(np.argmax(self.negative.fractions - self.positive.fractions))
 
     def youden(self) -> list[Estimate]:
-        """The threshold at which sensitivity + specificity - 1 is largest, and that largest value."""
+        """The threshold at which sensitivity + specificity - 1 is largest, and that largest value.
+
+        The range of the threshold is no interval of one: it has all thresholds whose index is not told from the best.
+        """
         k = self._best
         above = (np.arange(self.scores.size) > k).astype(np.float64)
         false, true = 1 - self.negative.fractions[k], 1 - self.positive.fractions[k]
@@ -152,7 +155,15 @@ class Model:
         found = estimate("Youden index", true - false, self._parts(*slopes), bounds=(-1.0, 1.0))
         at, nan = float(self.negative.thresholds[k]), (math.nan, math.nan)
         return [
-            Ranged("threshold of the Youden index", at, *nan, SHARE, None, self._plateau(found), self.confidence),
+            Ranged(
+                "threshold of the Youden index (range: as good)",
+                at,
+                *nan,
+                SHARE,
+                None,
+                self._plateau(found),
+                self.confidence,
+            ),
             found,
         ]
 

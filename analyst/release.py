@@ -42,6 +42,7 @@ class Release:
     published: Floats
     on_grid: bool = False
     _curves: dict[tuple[tuple[str, ...], str], Curve] = field(default_factory=dict, repr=False)
+    _arms: dict[str, list[Arm]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of_whole(cls, campaign: Campaign, n: int, whole: NDArray[Any], on_grid: bool = False) -> "Release":
@@ -193,10 +194,12 @@ class Release:
         """The arms of a campaign of kind = "survival"."""
         if self.campaign.kind != "survival":
             raise InvalidQuery('survival needs a campaign of kind = "survival"; this one is about a distribution')
-        return [
-            Arm(name, self.curve(event, smoothing=smoothing), self.curve(censored, smoothing=smoothing))
-            for name, (event, censored) in self.campaign.arms.items()
-        ]
+        if smoothing not in self._arms:
+            self._arms[smoothing] = [
+                Arm(name, self.curve(event, smoothing=smoothing), self.curve(censored, smoothing=smoothing))
+                for name, (event, censored) in self.campaign.arms.items()
+            ]
+        return self._arms[smoothing]
 
     def _two(self, negative: Stratum, positive: Stratum, smoothing: Smoothing) -> tuple[Curve, Curve]:
         strata = self.campaign.strata

@@ -8,31 +8,35 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analyst import methods, plots
+from analyst.estimate import Estimates
 from analyst.release import Release
 from analyst.sections import Section, sections
-from analyst.table import Tabular, short
+from analyst.table import Tabular, p_words, plain, short
 from campaign.spec import Campaign
 
 MOST_ROWS = 30
+# Columns that are places of the grid, not measured: shown as they are.
+EXACT = {"above", "up_to", "threshold", "level", "time", "score_up_to", "statistic", "arm", "used"}
 
 
 def page(release: Release, now: datetime) -> str:
     """The page as HTML. Everything in it is post-processing: writing it costs no privacy."""
     campaign, collected = release.campaign, list(sections(release))
     pages = Environment(loader=PackageLoader("analyst", ""), autoescape=True, undefined=StrictUndefined)
-    pages.filters["short"] = short
     return pages.get_template("report.html").render(
         title=campaign.title,
         question=campaign.question,
         summary=list(_summary(release, collected)),
         sections=collected,
         figure=_figure,
-        rows=_rows,
+        zip=zip,
+        table=page_table,
         privacy=privacy_statement(campaign, release.n),
         methods=methods.sentences(release),
         made=now.strftime("%Y-%m-%d %H:%M UTC"),
@@ -67,14 +71,56 @@ def _figure(key: str, caption: str, figure: object) -> Markup:
     """An SVG that says what it is to those who listen, and whose names clash with no other's."""
     svg = plots.as_svg(figure)  # type: ignore[arg-type]
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\1{key}-", svg)
-    named = Markup('<svg role="img" aria-label="{}"').format(caption)
+    wide, high = figure.get_size_inches()  # type: ignore[attr-defined]
+    square = Markup(' class="square"') if wide == high else ""
+    named = Markup('<svg role="img" aria-label="{}"{}').format(caption, square)
     return Markup(svg.replace("<svg", named, 1))  # noqa: S704  # made by matplotlib, which escapes its texts
 
 
-def _rows(table: Tabular) -> list[tuple[object, ...]]:
-    """Of a table that is short enough for a page; long ones are for the files."""
-    cells = list(zip(*table.columns().values(), strict=True))
-    return cells if len(cells) <= MOST_ROWS else []
+def page_table(table: Tabular) -> dict[str, list[str]]:
+    """Columns as a page shows them, both ends of an interval in one; nothing of a table that is long, for the files."""
+    columns = {name: [plain(value) for value in values] for name, values in table.columns().items()}
+    if any(len(values) > MOST_ROWS for values in columns.values()):
+        return {}
+    digits, found = _row_digits(columns) if isinstance(table, Estimates) else None, dict[str, list[str]]()
+    for name, values in columns.items():
+        kind = name.removesuffix("_lower")
+        if kind != name:
+            ends = columns[f"{kind}_upper"]
+            decimals = digits or [_digits([*values, *ends])] * len(values)
+            found[kind] = [_ends(*row) for row in zip(values, ends, decimals, strict=True)]
+        elif name == "p_value":
+            found["p"] = ["" if p is None else p_words(p).removeprefix("p ").removeprefix("= ") for p in values]
+        elif not name.endswith("_upper"):
+            decimals = digits or [None if name in EXACT else _digits(values)] * len(values)
+            found[name.replace("_", " ")] = [_cell(*row) for row in zip(values, decimals, strict=True)]
+    return found
+
+
+def _digits(values: list[Any]) -> int | None:
+    """As many decimals as give the largest number of a column three digits; no number, if it has others than these."""
+    known = [v for v in values if v is not None]
+    if not all(isinstance(v, float) for v in known) or not any(known):
+        return None
+    return min(max(2 - math.floor(math.log10(0.9999 * max(map(abs, known)))), 0), 6)
+
+
+def _row_digits(columns: dict[str, list[Any]]) -> list[int | None]:
+    """The same for rows that differ in kind."""
+    ends = [name for name in columns if name == "value" or name.endswith(("_lower", "_upper"))]
+    return [_digits(list(row)) for row in zip(*(columns[name] for name in ends), strict=True)]
+
+
+def _cell(value: Any, digits: int | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{digits}f}" if isinstance(value, float) and digits is not None else short(value)
+
+
+def _ends(low: Any, high: Any, digits: int | None) -> str:
+    if low is None:
+        return ""
+    return f"from {_cell(low, digits)} on" if high is None else f"{_cell(low, digits)} to {_cell(high, digits)}"
 
 
 def files(release: Release, folder: Path) -> list[Path]:

@@ -1,5 +1,6 @@
 """What a report has to say about a release: sections of words, figures and tables, each made when it is its turn."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -7,7 +8,7 @@ from matplotlib.figure import Figure
 
 from analyst import plot, plots
 from analyst.distribution import Lorenz
-from analyst.estimate import Estimate
+from analyst.estimate import Estimate, Estimates
 from analyst.release import Release
 from analyst.table import Tabular, p_words, short
 from campaign.errors import Problem
@@ -63,8 +64,21 @@ def _together(release: Release) -> Section:
         "strata": ("Distribution functions of the strata with bands", plots.ecdf(*curves)),
         "boxes": ("Median, quartiles and central 95 % of each stratum", plots.box(*curves)),
     }
-    totals = ", ".join(f"{name} {total:.0f}" for name, total in release.totals.items())
-    return Section(title, [f"Values in each stratum, about: {totals}; {release.n} in all."], figures)
+    if curves[0].values[0] >= 0:
+        drawn = plots.lorenz(*(Lorenz(curve) for curve in curves))
+        figures["lorenz"] = ("Lorenz curves of the strata with their Gini coefficients", drawn)
+    return Section(title, [], figures, {"values-in-each-stratum": _totals(release)})
+
+
+def _totals(release: Release) -> Estimates:
+    """How many values each stratum has, and the share of all that this is."""
+    curves = [release.curve(stratum) for stratum in release.campaign.strata]
+    rows: list[Estimate] = []
+    for curve in curves:
+        value, error = release.totals[curve.stratum], curve.total_error
+        share = min(max(value / max(release.n, 1), 0.0), 1.0)
+        rows.append(Estimate(curve.stratum, value, error, math.sqrt(release.n * share * (1 - share)), (0, release.n)))
+    return Estimates(rows, {"n": release.n, "epsilon": release.campaign.epsilon, "smoothing": "isotonic"})
 
 
 def _one(release: Release, stratum: str) -> Callable[[], Section]:
@@ -72,10 +86,10 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
         curve, single = release.curve(stratum), len(release.campaign.strata) == 1
         name, quantiles, bins = release.campaign.title if single else stratum, curve.quantile(), curve.histogram()
         summary = release.summary(stratum)
-        key = _slug(stratum)
+        key, unit = _slug(stratum), plot.x_label(release.campaign)
         figures = {
             f"{key}-curve": (f"Distribution function of {name}", plots.ecdf(curve, quantiles=quantiles)),
-            f"{key}-histogram": (f"Histogram of {name}", plots.histogram(bins, f"Histogram: {name}")),
+            f"{key}-histogram": (f"Histogram of {name}", plots.histogram(bins, f"Histogram: {name}", unit=unit)),
         }
         tables: dict[str, Tabular] = {
             f"{key}-summary": summary,
@@ -83,7 +97,10 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
             f"{key}-histogram": bins,
         }
         if curve.values[0] >= 0:
-            tables[f"{key}-lorenz"] = Lorenz(curve)
+            shares = Lorenz(curve)
+            tables[f"{key}-lorenz"] = shares
+            if single:
+                figures[f"{key}-lorenz"] = (f"Lorenz curve of {name} with its Gini coefficient", plots.lorenz(shares))
         title = "Distribution" if single else f"Distribution: {stratum}"
         told = [f"Median of {name}: {said(summary['median'])}."]
         return Section(title, [], figures, tables, [*curve.notes, *bins.about()["notes"]], told)
@@ -95,7 +112,7 @@ def _comparison(release: Release) -> Section:
     made = release.compare(*release.campaign.strata)
     first, second = release.campaign.strata
     words = [f"Differences are {second} less {first}. p-values are for the population and count the noise in."]
-    told = [f"{made.superiority.name} is {said(made.superiority)}, {p_words(made.superiority.p_value)}."]
+    told = [f"{second} against {first}: {p_words(made.superiority.p_value)} (Mann-Whitney, noise included)."]
     return Section("Comparison", words, {}, {"comparison": made}, made.about()["notes"], told)
 
 
@@ -148,7 +165,10 @@ def _survival(release: Release) -> Section:
 def said(row: Estimate) -> str:
     """A value with its population interval, as people write it."""
     low, high = row.interval("population")
-    return f"{short(row.value)} (95 % population interval {short(low)} to {short(high)})"
+    if not math.isfinite(row.value):
+        return "not reached"
+    to = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else f"from {low:.3g} on"
+    return f"{row.value:.3g} (95 % population interval {to})"
 
 
 def _slug(name: str) -> str:

@@ -141,9 +141,19 @@ class Arm:
         return np.asarray(np.hypot(noise, self.survival[index] * np.sqrt(self.greenwood[index])))
 
     def limits(self, index: Index, kind: Interval, factor: float) -> tuple[Floats, Floats]:
-        """So many standard errors to both sides, as S falls from 1 to 0 between them."""
+        """So many standard errors to both sides of S at some indices, each for itself."""
         half, middle = factor * self.errors(index, kind), self.survival[index]
-        low, high = np.clip(middle - half, *SHARE), np.clip(middle + half, *SHARE)
+        return np.clip(middle - half, *SHARE), np.clip(middle + half, *SHARE)
+
+    def band(self, kind: Interval, confidence: float = 0.95, seed: int = 0) -> tuple[Index, Floats, Floats]:
+        """Indices, and limits between which the whole of S lies; as narrow as a curve that falls allows."""
+        index = self.band_times()
+        low, high = self.limits(index, kind, self.band_factor(kind, confidence, seed))
+        return index, np.maximum.accumulate(low[::-1])[::-1], np.minimum.accumulate(high)
+
+    def _widest(self, index: Index, kind: Interval, factor: float) -> tuple[Floats, Floats]:
+        """Limits at increasing indices that fall: every index whose own limits hold a level is between them."""
+        low, high = self.limits(index, kind, factor)
         return np.minimum.accumulate(low), np.maximum.accumulate(high[::-1])[::-1]
 
     def band_times(self) -> Index:
@@ -161,7 +171,7 @@ class Arm:
         """The first time at which S is at most 1/2, and where its limits are; infinite where it is not reached."""
         coarse, z = self.band_times(), uncertainty.z_score(confidence)
         ends = []
-        for side, curve in enumerate(self.limits(coarse, kind, z)):
+        for side, curve in enumerate(self._widest(coarse, kind, z)):
             reached = np.flatnonzero(curve <= level)
             if not reached.size:
                 ends.append(math.inf)
@@ -169,7 +179,7 @@ class Arm:
             # between the last time at which it was not reached and the first at which it was
             before = coarse[reached[0] - 1] + 1 if reached[0] else 0
             fine = np.arange(before, coarse[reached[0]] + 1)
-            ends.append(_first(self.times[fine], self.limits(fine, kind, z)[side] <= level))
+            ends.append(_first(self.times[fine], self._widest(fine, kind, z)[side] <= level))
         return _first(self.times, self.survival[: self.last + 1] <= level), ends[0], ends[1]
 
     def horizon(self, wanted: float | None) -> float:

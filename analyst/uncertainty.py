@@ -53,7 +53,13 @@ class CountNoise:
         a, b = np.broadcast_arrays(first, second)
         if a.size * len(self._starts) ** 2 > max(_MOST_PAIRS, a.size):
             raise InvalidQuery(f"{len(self._starts)} strata are too many to pool on this grid")
-        total = sum(self._pair(s + a, s - 1, t + b, t - 1) for s in self._starts for t in self._starts)
+        total: Floats | float = 0.0
+        for i, s in enumerate(self._starts):
+            if first is second:  # each pair of strata once
+                others = [(t, 1.0 if t == s else 2.0) for t in self._starts[i:]]
+            else:
+                others = [(t, 1.0) for t in self._starts]
+            total = total + sum(times * self._pair(s + a, s - 1, t + b, t - 1) for t, times in others)
         taken = np.einsum("ij,ij->i", self._parts(a.ravel()), self._parts(b.ravel())).reshape(a.shape)
         found = np.asarray(SERVERS * total) - taken
         return np.where((a < 0) | (b < 0), 0.0, found)
@@ -86,7 +92,8 @@ class CountNoise:
     @cached_property
     def total_variance(self) -> float:
         """Of the stratum's total; n is public, so that of a single stratum has none."""
-        return max(float(self.covariance(self._last, self._last)[0]), 0.0)
+        last = self._last
+        return max(float(self.covariance(last, last)[0]), 0.0)
 
     def variances(self, index: Index | None = None) -> tuple[Floats, Floats]:
         """Of the counts at all thresholds or some, and their covariances with the total."""

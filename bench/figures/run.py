@@ -6,12 +6,13 @@ from pathlib import Path
 from PIL import Image
 
 from bench import docs, output
-from bench.figures import hosmer, roc, runtime, synthetic
+from bench.figures import haar, hosmer, roc, runtime, synthetic
 from bench.figures.figure import Claim, Figure, MissingData, Options, read_csv, write_csv
 
 START, END = "<!-- figures: made by python -m bench figures --docs -->", "<!-- end of figures -->"
 FIGURES: dict[str, Figure] = {
-    figure.name: figure for figure in [*synthetic.FIGURES, *roc.FIGURES, *hosmer.FIGURES, *runtime.FIGURES]
+    figure.name: figure
+    for figure in [*synthetic.FIGURES, *haar.FIGURES, *roc.FIGURES, *hosmer.FIGURES, *runtime.FIGURES]
 }
 
 
@@ -30,10 +31,11 @@ def main(argv: list[str]) -> int:
     output.print_machine(args.seed)
     args.out.mkdir(parents=True, exist_ok=True)
     options = Options(args.out, args.runs, args.seed, args.levels, args.data_dir)
-    claims = [claim for name in args.names or FIGURES for claim in _make(FIGURES[name], options)]
+    made = _made_by(options)
+    claims = [claim for name in args.names or FIGURES for claim in _make(FIGURES[name], options, made)]
     print_claims(claims)
     if args.docs:
-        write_docs(args.out, args.runs, args.seed)
+        write_docs(args.out)
     if args.json:
         body = {**output.about(args.seed), "runs": args.runs, "claims": [vars(claim) for claim in claims]}
         Path(args.json).write_text(json.dumps(body, indent=2) + "\n")
@@ -41,36 +43,60 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _make(figure: Figure, options: Options) -> list[Claim]:
+def _made_by(options: Options) -> str:
+    """What made a figure, without the name of the folder that the data are in."""
+    machine = output.about(options.seed)
+    command = str(machine["command"]).replace(str(options.data_dir), "DATA")
+    return f"`{command}`, commit {machine['commit']}, seed {options.seed}, {machine['cpu']}"
+
+
+def _make(figure: Figure, options: Options, made: str) -> list[Claim]:
     try:
         rows = figure.compute(options)
     except MissingData as missing:
         print(f"{figure.name}: left out. {missing}")
         return []
     write_csv(options.out / f"{figure.name}.csv", rows)
+    (options.out / f"{figure.name}.txt").write_text(made)
     figure.draw(rows, options)
     print(f"{figure.name}: {options.out / figure.name}.png and .csv")
     return figure.claims(rows)
 
 
-def write_docs(folder: Path, runs: int, seed: int) -> None:
-    """The section of docs/benchmarks.md, from the tables and pictures of a folder."""
-    parts, claims = [], []
+def write_docs(folder: Path) -> None:
+    """The section of docs/benchmarks.md, from the tables and pictures of a folder; other figures stay as they are."""
+    page = docs.DOCS / "benchmarks.md"
+    text = page.read_text().split(START)[1].split(END)[0]
+    rows, makers = [], {}
     for figure in FIGURES.values():
-        if (folder / f"{figure.name}.csv").exists():
-            claims += figure.claims(read_csv(folder / f"{figure.name}.csv"))
-            with Image.open(folder / f"{figure.name}.png") as picture:
-                picture.thumbnail((800, 600))
-                few = picture.convert("RGB").quantize(
-                    64, Image.Quantize.MAXCOVERAGE
-                )  # a fraction of the bytes, and looks the same
-                few.save(docs.DOCS / "images" / f"{figure.name}.png", optimize=True)
-            parts.append(f"![{figure.title}](images/{figure.name}.png)")
-    table = [f"| {c.figure} | {c.paper} | {'yes' if c.holds else '**no**'} | {c.measured} |" for c in claims]
-    machine = output.about(seed)
-    made = f"Made by `{machine['command']}`, {runs} runs, commit {machine['commit']}, seed {seed}, {machine['cpu']}."
+        if not (folder / f"{figure.name}.csv").exists():
+            rows += [line for line in text.splitlines() if line.startswith(f"| {figure.name} |")]
+            makers[figure.name] = _maker_in(text, figure.name)
+            continue
+        claims = figure.claims(read_csv(folder / f"{figure.name}.csv"))
+        rows += [f"| {c.figure} | {c.paper} | {'yes' if c.holds else '**no**'} | {c.measured} |" for c in claims]
+        makers[figure.name] = (folder / f"{figure.name}.txt").read_text()
+        _small_picture(folder / f"{figure.name}.png", docs.DOCS / "images" / f"{figure.name}.png")
     head = ["| figure | the paper says | holds here | measured |", "| --- | --- | --- | --- |"]
-    docs.write_between(docs.DOCS / "benchmarks.md", START, END, "\n".join([made, "", *head, *table, "", *parts]))
+    made = [f"- {', '.join(n for n in makers if makers[n] == m)}: {m}" for m in dict.fromkeys(makers.values()) if m]
+    parts = [f"![{f.title}](images/{f.name}.png)" for f in FIGURES.values() if makers[f.name]]
+    docs.write_between(page, START, END, "\n".join(["Made by", "", *made, "", *head, *rows, "", *parts]))
+
+
+def _maker_in(text: str, name: str) -> str:
+    """What the page says that a figure was made by; nothing if it is not there."""
+    for line in text.splitlines():
+        names, _, made = line.removeprefix("- ").partition(": ")
+        if line.startswith("- ") and name in names.split(", "):
+            return made
+    return ""
+
+
+def _small_picture(source: Path, target: Path) -> None:
+    with Image.open(source) as picture:
+        picture.thumbnail((800, 600))
+        # a fraction of the bytes, and looks the same
+        picture.convert("RGB").quantize(64, Image.Quantize.MAXCOVERAGE).save(target, optimize=True)
 
 
 def print_claims(claims: list[Claim]) -> None:

@@ -239,9 +239,8 @@ def _one_trial(case: Case, seed: int) -> dict[str, dict[str, float]]:
             a, b = table[name].interval(kind)  # type: ignore[arg-type]
             held = a - 1e-9 <= rows[name].value <= b + 1e-9
             found.setdefault(name.replace(", placebo", ""), {})[kind] = float(held)
-        times = arm.band_times()
-        a, b = arm.limits(times, kind, arm.band_factor(kind))  # type: ignore[arg-type, assignment]
-        found.setdefault("survival band", {})[kind] = _between(np.asarray(a), other.survival[times], np.asarray(b))
+        times, under, over = arm.band(kind)  # type: ignore[arg-type]
+        found.setdefault("survival band", {})[kind] = _between(under, other.survival[times], over)
     return found
 
 

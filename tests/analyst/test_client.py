@@ -247,7 +247,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(
     assert "<score>" not in page
     for word in ("epsilon = 2", "Calibration", "ROC", "Distribution: yes", "both servers working together"):
         assert word in page, word
-    assert page.count("<svg") == 2 + 2 * 2 + 2 + 2 + 1
+    assert page.count("<svg") == 3 + 2 * 2 + 2 + 2 + 1
     assert "http://" not in page.replace("http://www.w3.org/", "").replace("http://purl.org/", "").replace(
         "http://creativecommons.org/", ""
     )
@@ -265,7 +265,7 @@ def test_the_report_as_files_and_as_words(
     for word in ("function secret sharing", "1-differential privacy", "6000 values", "population intervals"):
         assert word in done.stdout, word
     endings = [path.suffix for path in (tmp_path / "paper").iterdir()]
-    assert endings.count(".svg") == endings.count(".png") == 11
+    assert endings.count(".svg") == endings.count(".png") == 12
     assert endings.count(".csv") >= 10
     assert run(pair, campaign, "report").returncode == 65
 

@@ -1,15 +1,18 @@
 """Summaries of distributions: the textbook's numbers without noise, slopes that are derivatives, midpoints, edges."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import trim_mean, wasserstein_distance
 
-from analyst import distribution
+from analyst import distribution, plots
 from analyst.cells import on_simplex, representatives
 from analyst.curve import Curve
-from analyst.estimate import Estimate, ratio_interval
+from analyst.estimate import INTERVALS, Estimate, Estimates, Ranged, moved, ratio_interval
+from analyst.report import page_table
 from campaign.errors import InvalidQuery
 from tests.analyst.helpers import Array, one_stratum, publish, two_strata
 from tests.campaign.helpers import campaign
@@ -101,6 +104,8 @@ def test_wilson_and_fieller() -> None:
     centre, half = (0.3 + 1.96**2 / 200) / (1 + 1.96**2 / 100), 1.96 / (1 + 1.96**2 / 100)
     half *= np.sqrt(0.21 / 100 + 1.96**2 / 40_000)
     assert (float(low), float(high)) == pytest.approx((centre - half, centre + half))
+    below, nought = (ratio_interval(top, 100.0, (9.0, 0.0, 0.0), 1.96) for top in (-20.0, 0.0))
+    assert [float(end) for end in below] == [float(end) for end in nought] == pytest.approx([0.0, 0.0588])
     low, high = ratio_interval(3.0, 1.0, (1.0, 0.0, 1.0), 1.96)
     assert (float(low), float(high)) == (0.0, 1.0)
 
@@ -111,6 +116,44 @@ def test_wilson_and_fieller() -> None:
 )
 def test_totals_are_made_to_add_up(totals: list[float], expected: list[float]) -> None:
     assert on_simplex(np.array(totals), 10.0).tolist() == pytest.approx(expected)
+
+
+def test_the_arms_of_a_difference_are_those_that_point_its_way() -> None:
+    """MOVER: the lower arm of b - a is the lower one of b and the upper one of a."""
+    first, second = (
+        Ranged("x", value, np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, ends))
+        for value, ends in ((1.0, (0.0, 4.0)), (10.0, (6.0, 22.0)))
+    )
+    assert moved("d", first, second).interval("noise") == pytest.approx((9 - 5.0, 9 + np.hypot(12, 1)))
+
+
+def test_a_lorenz_curve_is_drawn(tmp_path: Path) -> None:
+    release, *_ = two_strata(2000, noise_seed=1)
+    made = [distribution.Lorenz(release.curve(name)) for name in ("no", "yes")]
+    drawn = plots.lorenz(*made)
+    labels = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
+    assert labels[0].startswith(f"no: Gini {made[0].gini.value:.3f} (95% population: ")
+    assert len(drawn.axes[0].get_lines()) == 3
+    plots.save(drawn, tmp_path / "lorenz.svg")
+    assert "<svg" in (tmp_path / "lorenz.svg").read_text()
+    below = publish(campaign(grid={"kind": "linear", "from": -1.0, "to": 1.0, "step": 0.5}), np.array([0.5] * 50), None)
+    with pytest.raises(InvalidQuery, match="not negative"):
+        distribution.Lorenz(below.curve())
+
+
+def test_tables_of_a_page() -> None:
+    """Both ends of an interval in one cell, as many decimals as a column needs, places of the grid as they are."""
+    release, *_ = two_strata(2000, noise_seed=1)
+    bins = page_table(release.histogram(4, "no"))
+    assert list(bins) == ["above", "up to", "count", "count noise error", "share", "noise", "population"]
+    assert bins["up to"] == ["0.25", "0.5", "0.75", "1"]
+    assert all(re.fullmatch(r"0\.\d{3} to [01]\.\d{3}", cell) for cell in bins["population"])
+    compared = page_table(release.compare("no", "yes"))
+    assert compared["p"][1] == "< 0.0001"
+    assert compared["p"][2] == ""
+    ends = Ranged("median", 3.0, np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, (2.5, np.inf)))
+    assert page_table(Estimates([ends], {}))["noise"] == ["from 2.50 on"]
+    assert page_table(release.curve("no")) == {}
 
 
 def test_bad_questions() -> None:

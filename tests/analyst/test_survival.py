@@ -163,3 +163,32 @@ def test_one_arm() -> None:
     spec = campaign(kind="survival", grid=DAYS, strata=["event", "censored"])
     made = publish(spec, days, np.where(seen, "event", "censored").tolist(), 1).survival_summary()
     assert [row.name.split(",")[1] for row in made.rows] == [" all"] * 3
+
+
+def test_limits_at_a_time_are_its_own_and_a_band_falls() -> None:
+    """What is said of one time does not depend on which others were asked for; the band uses that survival falls."""
+    arm = trial(1500, 2, 2).arms()[1]
+    every = np.arange(arm.last + 1)
+    low, high = arm.limits(every, "population", 1.96)
+    for time in (20, 150, 250):
+        alone = arm.limits(np.array([time]), "population", 1.96)
+        assert (float(alone[0][0]), float(alone[1][0])) == pytest.approx((low[time], high[time]))
+    index, under, over = arm.band("population")
+    assert (np.diff(under) <= 0).all()
+    assert (np.diff(over) <= 0).all()
+    widest = arm.limits(index, "population", arm.band_factor("population"))
+    assert (under >= widest[0]).all()
+    assert (over <= widest[1]).all()
+    assert (np.diff(widest[1]) > 0).any()  # else nothing was narrowed
+
+
+def test_the_sampling_error_of_a_restricted_mean_is_that_of_resampled_trials() -> None:
+    """200 resampled trials: the deviation of the restricted mean is its error to 20 % (4 standard errors)."""
+    days, seen, drug = patients(1500, 3)
+    expected = trial(1500, 3).arms()[0].restricted_mean(300.0)[2] ** 0.5
+    rng, found, mine = np.random.default_rng(1), [], np.flatnonzero(~drug)
+    for _ in range(200):
+        pick = rng.choice(mine, mine.size)
+        fitted = KaplanMeierFitter().fit(days[pick], seen[pick])
+        found.append(restricted_mean_survival_time(fitted, 300))
+    assert np.std(found) == pytest.approx(expected, rel=0.2)

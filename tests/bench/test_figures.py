@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bench import index
+from bench.figures import hosmer
 from bench.figures import run as figures
 from bench.figures.data import SOURCES
 from bench.figures.figure import Claim, Options, read_csv, write_csv
@@ -81,3 +82,41 @@ def test_unknown_figures_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         figures.main(["nonsense", "--out", str(tmp_path)])
     assert Options(tmp_path, 1, 1, 8, None).workers >= 1
+
+
+def test_a_page_keeps_the_figures_that_were_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "images").mkdir()
+    page = tmp_path / "benchmarks.md"
+    kept = "- inverse: `an old command`, commit 1\n\n| inverse | they say | yes | 7 |\n"
+    page.write_text(f"before\n{figures.START}\n{kept}\n{figures.END}\nafter\n")
+    monkeypatch.setattr(figures.docs, "DOCS", tmp_path)
+    arguments = ["smoothing-lambda", *SMALL, "--out", str(tmp_path / "out"), "--docs"]
+    assert figures.main(arguments) == 0
+    text = page.read_text()
+    assert "- inverse: `an old command`, commit 1\n" in text
+    assert "| inverse | they say | yes | 7 |\n" in text
+    assert text.count("| smoothing-lambda |") == 2
+    assert "- smoothing-lambda: `python -m bench" in text
+    assert text.count("](images/") == 2
+
+
+def test_beating_means_two_paired_standard_errors_at_every_epsilon() -> None:
+    rng = np.random.default_rng(1)
+    theirs, ours = rng.exponential(2.0, (6, 400)), rng.exponential(1.0, (6, 400))
+    ours[0] = theirs[0] + rng.normal(0, 0.1, 400)
+
+    def rows(first: int) -> list[dict[str, object]]:
+        return [
+            {"method": method, "epsilon": e, "seed": seed, "relative": float(table[i + (i < first), seed])}
+            for method, table in ((hosmer.THEIRS_OFF, theirs), (hosmer.OURS_OFF, ours))
+            for i, e in enumerate(hosmer.EPSILONS)
+            for seed in range(400)
+        ]
+
+    def holds(made: list[dict[str, object]]) -> Claim:
+        others = [{**row, "method": m} for row in made[:2400] for m in (hosmer.THEIRS, hosmer.OURS)]
+        return hosmer.gain("bank", [*made, *others], hosmer.THEIRS_OFF)
+
+    assert not holds(rows(0)).holds
+    assert "a tie (below two standard errors) at 0.1;" in holds(rows(0)).measured
+    assert holds(rows(1)).holds
