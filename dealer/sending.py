@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import (
+    CampaignFull,
     InvalidQuery,
     InvalidValue,
     NotAuthenticated,
@@ -217,8 +218,7 @@ class _Exchange:
                 answer = await self._sites.call(
                     self._client, server, "POST", "/uploads/withdraw", content=ids, media_type=IDS_TYPE
                 )
-                if not _is_confirmation(answer):
-                    raise PeerUnavailable(_NO_ANSWER.format(server))
+                _require_confirmation(answer, server)
             except Problem as problem:
                 return _Withdrawal(confirmed, problem)
             confirmed.add(number)
@@ -240,10 +240,13 @@ class _Withdrawal:
     problem: Problem | None = None
 
 
-def _is_confirmation(answer: bytes) -> bool:
+def _require_confirmation(answer: bytes, server: int) -> None:
     """All of it is withdrawn; what a server could not remember is among the failures."""
     try:
         found = parse_json(answer)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and type(found.get("withdrawn")) is int and found.get("failures", []) == []
+        found = None
+    if not isinstance(found, dict) or type(found.get("withdrawn")) is not int:
+        raise PeerUnavailable(_NO_ANSWER.format(server))
+    if found.get("failures", []) != []:
+        raise CampaignFull(f"server {server} cannot remember any more ids that were withdrawn before they arrived")

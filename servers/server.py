@@ -15,6 +15,7 @@ from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
 from servers.release.publish import Publisher
 from servers.settings import Settings
+from servers.storage.database import lock
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
 
@@ -30,6 +31,7 @@ class Server:
 
     def __init__(self, settings: Settings, clock: Clock, crash: Crash = no_crash) -> None:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._lock = lock(settings.data)
         self.settings, self.role, self.clock, self.crash = settings, settings.role, clock, crash
         self.storage = Storage(settings.database_url)
         self.writer = Writer(self.storage.uploads)
@@ -52,6 +54,7 @@ class Server:
         await self.writer.close()
         await self.peer.close()
         self.storage.close()
+        self._lock.close()
 
     async def delete(self, campaign_id: bytes) -> None:
         """Erase everything but a tombstone. Asked again it erases what an interruption left, as does the next start."""

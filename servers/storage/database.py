@@ -4,9 +4,11 @@ SQLite in WAL mode with full synchronisation: when a transaction has ended, it s
 the machine. Another database is refused at the start until one is supported.
 """
 
+import fcntl
 import sqlite3
 import time
 from pathlib import Path
+from typing import TextIO
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -22,6 +24,17 @@ BATCH = 10_000
 
 class Damaged(Exception):
     """The database cannot be used; the message is one line for the operator."""
+
+
+def lock(data: Path) -> TextIO:
+    """The folder belongs to this process until the file is closed: two would write over each other's files."""
+    file = (data / "lock").open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise Damaged(f"another server runs on {data}; end it first, or give this one a folder of its own") from None
+    return file
 
 
 def open_engine(url: str) -> Engine:

@@ -22,7 +22,7 @@ def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
         pair.wait_ready(campaign)
         first = pair.ask(0, campaign, "curve")
         folder = pair.folder / "server0" / "data" / name(campaign)
-        for damage in (_flip_byte, Path.unlink, _truncate):
+        for damage in (_flip_byte, Path.unlink, truncate):
             pair.stop(0)
             damage(folder / "keys")
             for other in (folder / "curve", *folder.glob("release-*")):
@@ -40,7 +40,7 @@ def test_points_are_never_answered_from_a_damaged_key_file(tmp_path: Path) -> No
         pair.seal(campaign)
         pair.wait_ready(campaign)
         first = pair.ask(0, campaign, "ecdf", at="0.1,0.5")
-        for damage in (_flip_byte, Path.unlink, _truncate):
+        for damage in (_flip_byte, Path.unlink, truncate):
             pair.stop(0)
             pair.start(0)
             pair.wait_ready(campaign)
@@ -83,7 +83,7 @@ def _flip_byte(path: Path) -> None:
     path.write_bytes(data)
 
 
-def _truncate(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 

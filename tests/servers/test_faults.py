@@ -19,6 +19,7 @@ from campaign.wire import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
+from tests.servers.test_damage import truncate
 
 pytestmark = pytest.mark.faults
 
@@ -92,7 +93,7 @@ def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
         pair.wait_ready(campaign)
         first = pair.ask(1, campaign, "curve")
         folder = pair.folder / "server1" / "data" / name(campaign)
-        for change in (lambda p: None, _truncate, lambda p: p.write_bytes(b"{}\n")):
+        for change in (lambda p: None, truncate, lambda p: p.write_bytes(b"{}\n")):
             pair.stop(1)
             for release in folder.glob("release-*"):
                 release.unlink()

@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from campaign.errors import Problem, StorageBusy, StorageFull
 from campaign.spec import Campaign
 from servers.lifecycle.admission import NewUploads
-from servers.storage.database import Damaged, Transaction, as_problem
+from servers.storage.database import Damaged, Transaction, as_problem, lock
 from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.objects import set_checksum
 from servers.storage.schema import META
@@ -79,6 +79,12 @@ def test_another_database_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sa, "create_engine", lambda *_, **__: Other)
     with pytest.raises(Damaged, match="postgresql is not supported, only sqlite"):
         Storage("postgresql://x/y")
+
+
+def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
+    with lock(tmp_path), pytest.raises(Damaged, match="another server runs on"):
+        lock(tmp_path)
+    lock(tmp_path).close()
 
 
 def test_errors_are_what_they_are(storage: Storage) -> None:
