@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import index
+from bench import docs, index
 from bench.figures import hosmer
 from bench.figures import run as figures
 from bench.figures.data import SOURCES
@@ -89,7 +89,7 @@ def test_a_page_keeps_the_figures_that_were_not_made_again(tmp_path: Path, monke
     page = tmp_path / "benchmarks.md"
     kept = "- inverse: `an old command`, commit 1\n\n| inverse | they say | yes | 7 |\n"
     page.write_text(f"before\n{figures.START}\n{kept}\n{figures.END}\nafter\n")
-    monkeypatch.setattr(figures.docs, "DOCS", tmp_path)
+    monkeypatch.setattr(docs, "DOCS", tmp_path)
     arguments = ["smoothing-lambda", *SMALL, "--out", str(tmp_path / "out"), "--docs"]
     assert figures.main(arguments) == 0
     text = page.read_text()
