@@ -60,7 +60,9 @@ def test_the_best_threshold_and_a_point_of_the_curve_are_those_of_a_loop() -> No
     assert best.value == pytest.approx(max(index), abs=1e-12)
     assert at.value == tau[int(np.argmax(index))]
     low, high = at.interval("population")
-    assert low <= at.value <= high
+    as_good = tau[np.array(index) >= best.interval("population")[0]]
+    assert (low, high) == (as_good[0], as_good[-1])
+    assert low < at.value < high
     t = np.quantile(scores[~outcome], 0.9, method="inverted_cdf")
     assert made.sensitivity_at(0.9).value == pytest.approx((scores[outcome] > t).mean(), abs=1e-12)
 
