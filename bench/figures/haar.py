@@ -85,6 +85,7 @@ def draw(rows: list[Row], options: Options) -> None:
         axes.plot([], [], color="#555555", marker="x", linestyle="none", label="error of quantiles")
         axes.axhline(1.0, color="#888888", linewidth=0.8)
         axes.set_xscale("log")
+        axes.set_yscale("log")
         axes.set_xlabel("n epsilon")
         axes.set_ylabel("error with haar over that with isotonic")
         axes.legend(ncol=2)

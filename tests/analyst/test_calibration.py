@@ -161,3 +161,15 @@ def test_scores_must_be_probabilities() -> None:
     release, *_ = two_strata(500, grid=grid)
     with pytest.raises(InvalidQuery, match="between 0 and 1"):
         release.calibration()
+
+
+def test_the_corrected_statistic_is_the_raw_one_less_the_noise_s_share() -> None:
+    """Through the class that people see: never above the raw one, and never below zero."""
+    lower = 0
+    for seed in range(4):
+        made = two_strata(6000, noise_seed=seed)[0].calibration(6)
+        expected = max(0.0, made.statistic - calibration.noise_in_statistic(made.groups))
+        assert made.corrected == pytest.approx(expected)
+        assert 0 <= made.corrected < made.statistic
+        lower += made.corrected > 0
+    assert lower  # else the sign would not show

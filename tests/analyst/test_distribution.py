@@ -131,7 +131,9 @@ def test_a_lorenz_curve_is_drawn(tmp_path: Path) -> None:
     release, *_ = two_strata(2000, noise_seed=1)
     made = [distribution.Lorenz(release.curve(name)) for name in ("no", "yes")]
     drawn = plots.lorenz(*made)
-    labels = [text.get_text() for text in drawn.axes[0].get_legend().get_texts()]
+    legend = drawn.axes[0].get_legend()
+    assert legend is not None
+    labels = [text.get_text() for text in legend.get_texts()]
     assert labels[0].startswith(f"no: Gini {made[0].gini.value:.3f} (95% population: ")
     assert len(drawn.axes[0].get_lines()) == 3
     plots.save(drawn, tmp_path / "lorenz.svg")

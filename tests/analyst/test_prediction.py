@@ -60,7 +60,9 @@ def test_the_best_threshold_and_a_point_of_the_curve_are_those_of_a_loop() -> No
     assert best.value == pytest.approx(max(index), abs=1e-12)
     assert at.value == tau[int(np.argmax(index))]
     low, high = at.interval("population")
-    assert low <= at.value <= high
+    as_good = tau[np.array(index) >= best.interval("population")[0]]
+    assert (low, high) == (as_good[0], as_good[-1])
+    assert low < at.value < high
     t = np.quantile(scores[~outcome], 0.9, method="inverted_cdf")
     assert made.sensitivity_at(0.9).value == pytest.approx((scores[outcome] > t).mean(), abs=1e-12)
 
@@ -176,3 +178,14 @@ def test_the_decision_curve() -> None:
 
 def test_scores_of_nought_and_one_are_inside() -> None:
     assert np.isfinite(logit(np.array([0.0, 0.5, 1.0]))).all()
+
+
+def test_shares_have_fieller_s_intervals_with_the_noise_of_top_and_bottom() -> None:
+    """200 releases: a predictive value, whose top and bottom share their noise, is held in 95 %; 90 % or 99.5 % is a
+    false alarm of 1e-3. With the wrong sign of what they share it is held nearly always."""
+    held = []
+    right = two_strata(3000)[0].model().at(0.4)[2].value
+    for seed in range(200):
+        low, high = two_strata(3000, noise_seed=seed)[0].model().at(0.4)[2].interval("noise")
+        held.append(low <= right <= high)
+    assert 0.9 <= np.mean(held) < 0.995

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from analyst import public, uncertainty
+from analyst.options import Smoothing
 from analyst.release import Release
 from campaign.errors import TooNoisy
 from campaign.noise.choice import mechanism
@@ -88,6 +89,13 @@ def test_smoothed_totals_are_not_biased() -> None:
         found.append(curve.counts[-1] - outcome.sum())
     assert abs(np.mean(found)) < 4 * error / np.sqrt(300)
     assert np.std(found) == pytest.approx(error, rel=0.2)
+
+
+@pytest.mark.parametrize("smoothing", ["isotonic", "haar", "l1", "l2"])
+def test_every_smoothed_curve_ends_at_its_stratum_s_total(smoothing: Smoothing) -> None:
+    release, *_ = two_strata(700, noise_seed=3, epsilon=0.5)
+    for name, total in release.totals.items():
+        assert release.curve(name, smoothing=smoothing).counts[-1] == pytest.approx(total, abs=1e-9)
 
 
 def test_an_empty_stratum_is_too_noisy() -> None:

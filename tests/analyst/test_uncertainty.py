@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from analyst import uncertainty
+from analyst import bands, uncertainty
+from analyst.estimate import sample_variance
 from campaign.errors import InvalidCampaign, InvalidQuery
 from campaign.noise.choice import mechanism
 from campaign.noise.mechanism import SERVERS
@@ -95,3 +96,30 @@ def test_a_wider_band_for_more_confidence() -> None:
     for wrong in (0.0, 1.0, 2.0):
         with pytest.raises(InvalidQuery, match="between 0 and 1"):
             curve.band(wrong)
+
+
+def test_the_sampling_variance_of_a_count_is_binomial() -> None:
+    """What statistics whose slopes add up to nothing cannot show: n p (1 - p), and nothing for everybody."""
+    release, values = one_stratum(2000)
+    curve = release.curve()
+    share = (values <= 0.3).mean()
+    slopes = (curve.thresholds <= 0.3).astype(float)
+    assert sample_variance([(curve, slopes)]) == pytest.approx(2000 * share * (1 - share))
+    assert sample_variance([(curve, np.ones_like(slopes))]) == pytest.approx(0, abs=1e-6)
+
+
+def test_the_sample_s_band_is_massart_s_and_a_joint_one_lies_between_its_bounds() -> None:
+    """sqrt(log(2 / alpha) / 2 n); and for k independent variables, Sidak's factor (4000 draws: to 3 %)."""
+    assert bands.dkw(1000, 0.95) == pytest.approx(0.04294694)
+    assert bands.joint_factor(np.diag([1.0, 4.0, 9.0]), 0.95) == pytest.approx(2.3877, rel=0.03)
+    assert bands.joint_factor(np.ones((3, 3)), 0.95) == pytest.approx(1.96, rel=0.03)
+
+
+def test_a_simultaneous_factor_is_a_high_quantile_of_the_largest_deviation() -> None:
+    """Above the pointwise 1.96; of 1000 simulated curves, as many as wanted stay below it."""
+    curve = two_strata(2000, noise_seed=1)[0].curve("yes")
+    rates = {curve.strata: curve.fractions}
+    largest = bands._largest(curve.campaign, rates, 0)
+    for confidence in (0.5, 0.95):
+        factor = bands.simultaneous_factor(curve.campaign, rates, confidence)
+        assert np.mean(largest <= factor) == pytest.approx(confidence, abs=0.002)
