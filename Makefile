@@ -49,7 +49,7 @@ sanitize: .venv/ready
 	  ! valgrind -q --error-exitcode=9 build/driver leak >/dev/null 2>&1
 
 slow: .venv/ready
-	$(BIN)/python -m pytest -m slow
+	$(PARALLEL) -m slow
 
 faults: .venv/ready
 	$(PARALLEL) -m faults

@@ -58,6 +58,7 @@ def test_without_noise_the_simulated_p_value_is_chi_square_s(fitted: bool) -> No
     assert kstest(simulated, chi2(made.degrees_of_freedom).cdf).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_the_p_value_with_noise_is_uniform_for_calibrated_models() -> None:
     """200 calibrated models with noise: our p-values are uniform (false alarm 1e-4), chi-square's are not at all."""
     ours, naive = [], []
@@ -99,6 +100,7 @@ def test_the_corrected_statistic_is_right_on_average() -> None:
     assert raw - right > 5 * error
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_groups_is_as_predicted() -> None:
     """200 releases: every one of the 4 Q numbers varies as its variance says, to 5 standard errors of a deviation."""
     truth = two_strata(4000, 1)[0].calibration([0.2, 0.4, 1.0]).groups
@@ -139,6 +141,7 @@ def test_two_different_strata_are_needed(negative: str) -> None:
         release.calibration(5, negative, negative)
 
 
+@pytest.mark.slow
 def test_the_p_value_stays_honest_where_noise_drowns_the_counts() -> None:
     """100 calibrated models, n = 800, epsilon = 0.5: p-values are near uniform (false alarm 1e-4)."""
     found = [two_strata(800, s, noise_seed=s, epsilon=0.5)[0].calibration(5, fitted=False).p_value for s in range(100)]

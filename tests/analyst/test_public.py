@@ -79,6 +79,7 @@ def test_what_public_facts_are_worth(thresholds: int, most: float) -> None:
     assert uncertainty.variances(spec, one)[0] < most * before
 
 
+@pytest.mark.slow
 def test_smoothed_totals_are_not_biased() -> None:
     """300 releases: the mean total of a small stratum is the true one to 4 of its standard errors."""
     found, error = [], 0.0

@@ -44,6 +44,7 @@ def test_without_noise_a_comparison_is_scipy() -> None:
         assert low < apart < high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["slice-tree", "paper-tree"])
 def test_the_errors_of_the_area_are_as_predicted(mechanism: str) -> None:
     """300 noisy releases: the standardised error has mean 0 and deviation 1, to 5 of their standard errors."""

@@ -105,6 +105,7 @@ def test_slopes_are_derivatives() -> None:
             assert mine[0] == pytest.approx(theirs, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_noise_and_sampling_are_as_predicted() -> None:
     """150 trials: S at 180 days and the restricted mean lie in 95 % intervals of both kinds; 87 % is a false alarm of
     1e-4. Equal arms are told apart at 5 % in at most 14 % (false alarm 1e-4)."""
@@ -182,6 +183,7 @@ def test_limits_at_a_time_are_its_own_and_a_band_falls() -> None:
     assert (np.diff(widest[1]) > 0).any()  # else nothing was narrowed
 
 
+@pytest.mark.slow
 def test_the_sampling_error_of_a_restricted_mean_is_that_of_resampled_trials() -> None:
     """200 resampled trials: the deviation of the restricted mean is its error to 20 % (4 standard errors)."""
     days, seen, drug = patients(1500, 3)

@@ -64,6 +64,7 @@ def test_an_error_is_that_of_two_servers() -> None:
     assert uncertainty.CountNoise(spec, ("all",)).errors(at)[0] ** 2 == pytest.approx(SERVERS * spec.noise.variance(3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [coverage.CASES[2], coverage.Case("trial", 3000, 1.0, "survival")])
 def test_intervals_and_bands_hold_the_truth(case: coverage.Case) -> None:
     """40 samples with noise. What claims 95 % holds in at least 80 %, and tests at 5 % reject what is true in at most

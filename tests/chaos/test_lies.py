@@ -24,6 +24,7 @@ def _new(folder: Path, number: int) -> Path:
     return path
 
 
+@pytest.mark.faults
 def test_whatever_one_server_answers_an_honest_party_counts_at_most_once(outcomes: list[lies.Outcome]) -> None:
     assert sum(o.lies for o in outcomes) >= 3 * SEQUENCES
     assert 0 < sum(o.counted for o in outcomes) <= sum(o.values for o in outcomes)
