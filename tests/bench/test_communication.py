@@ -65,7 +65,7 @@ def test_bodies_have_exactly_the_bytes_of_the_formulas(found: Found) -> None:
     for run in of(found, pointwise.NAME):
         assert run.bodies["party"] == 2 * run.n * run.queries * 28
     for run in of(found, OURS):
-        assert run.bodies["party"] > 2 * run.n * (48 + 16 + 24 * run.bits + 16)
+        assert run.bodies["party"] > 2 * run.n * (48 + 16 + 24 * run.bits + 24)
 
 
 def test_requests_and_connections_are_those_of_the_protocols(found: Found) -> None:
@@ -86,7 +86,7 @@ def test_the_parts_of_our_bytes_are_all_of_them(found: Found) -> None:
     whole = next(run.per_party for run in of(found, OURS) if (run.n, run.bits) == (SMALL.n, SMALL.bits))
     assert sum(found.parts.values()) == pytest.approx(whole)
     assert min(found.parts.values()) > 0
-    assert found.parts["key"] == 2 * (24 * SMALL.bits + 16)
+    assert found.parts["key"] == 2 * (24 * SMALL.bits + 24)
 
 
 def test_every_row_says_whether_it_was_measured(found: Found) -> None:
