@@ -28,7 +28,9 @@ class Damaged(Exception):
 
 def lock(data: Path) -> TextIO:
     """The folder belongs to this process until the file is closed: two would write over each other's files."""
-    file = (data / "lock").open("w")
+    path = data / "lock"
+    path.touch(mode=0o600)
+    file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
