@@ -250,35 +250,6 @@ class EcdfAnswer(Answer):
         return _same_length(self, self.thresholds, self.counts, self.standard_errors)
 
 
-class QuantileAnswer(Answer):
-    """For each level q, the threshold at which the count reaches q n, and an interval for it."""
-
-    levels: list[float]
-    thresholds: list[Threshold]
-    lower: list[Threshold]
-    upper: list[Threshold]
-    confidence: float
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        return _same_length(self, self.levels, self.thresholds, self.lower, self.upper)
-
-
-class HistogramAnswer(Answer):
-    """The number of values in each bin: above one edge and at or below the next; the first bin has no lower edge.
-
-    `edges` are the upper ends of the bins.
-    """
-
-    edges: list[Threshold]
-    counts: list[int]
-    standard_errors: list[float]
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        return _same_length(self, self.edges, self.counts, self.standard_errors)
-
-
 class GroupsQuery(Message):
     """Observed and expected counts of score groups, each up to one of these scores; costs epsilon from the reserve."""
 

@@ -23,12 +23,13 @@ from fss.keys import FILE_HEADER_BYTES, file_header
 
 CHUNK = 8192
 _READ = 1 << 22
+_SET = b"fss-ecdf key set 1\n"
 _DIGEST = 32
 
 
 def set_checksum(ids: bytes) -> bytes:
     """What both servers compare: the sorted ids of the agreed uploads."""
-    return hashlib.sha256(b"fss-ecdf key set 1\n" + ids).digest()
+    return hashlib.sha256(_SET + ids).digest()
 
 
 def split_ids(ids: bytes) -> list[bytes]:
@@ -95,7 +96,7 @@ def write_keys(
 
     An older file is replaced at the very end.
     """
-    partial, ids, done = path.with_suffix(".partial"), hashlib.sha256(b"fss-ecdf key set 1\n"), 0
+    partial, ids, done = path.with_suffix(".partial"), hashlib.sha256(_SET), 0
     with partial.open("wb") as file:
         file.write(file_header(type, count))
         file.truncate(FILE_HEADER_BYTES + 8 * type.words * count)
