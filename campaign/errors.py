@@ -10,7 +10,7 @@ Problem
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
 |       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
-|       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded
+|       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded, ChallengeMismatch
 +-- TryAgain                nothing was lost; the same request may succeed later
     +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable
 """
@@ -159,6 +159,10 @@ class UploadWithdrawn(Refused):
 
 class BudgetExceeded(Refused):
     code, status, title = "budget-exceeded", 403, "The campaign's epsilon does not allow this answer"
+
+
+class ChallengeMismatch(Refused):
+    code, status, title = "challenge-mismatch", 409, "Keys of a campaign are checked with one challenge only"
 
 
 class TryAgain(Problem):

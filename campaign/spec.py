@@ -50,16 +50,19 @@ from campaign.grid import EVENT, MAX_BITS, Floats, Grid, check_strata, check_sur
 from campaign.noise.choice import mechanism
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from campaign.wording import listed, short
+from fss.challenge import COMMITMENT_BYTES
+from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
 from fss.keys import KeyType, Scheme
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 ID_BYTES = 32
 DIGEST_BYTES = 32
+SIGNING_KEY_BYTES = 32
 MAX_UPLOADS = 100_000_000
 MAX_STRATA = 4096
 # Of one JSON object: more than any message of ours has.
 MAX_FIELDS = 100
-_DIGEST_CONTEXT = b"fss-ecdf campaign 2\n"
+_DIGEST_CONTEXT = b"fss-ecdf campaign 3\n"
 
 
 def to_base64url(data: bytes) -> str:
@@ -112,6 +115,23 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[tuple[Name, ...], FailFast(), BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
 
 
+def _bytes(length: int, what: str) -> Any:
+    """A field of so many bytes, written in base64url."""
+    return Annotated[bytes, BeforeValidator(lambda v: from_base64url(v, length, what)), PlainSerializer(to_base64url)]
+
+
+class Pledge(BaseModel):
+    """What one server promises to a campaign before anybody uploads: it can neither choose nor change it later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    commitment: _bytes(COMMITMENT_BYTES, "a commitment")  # type: ignore[valid-type] # to its part of the challenge
+    signing_key: _bytes(SIGNING_KEY_BYTES, "a signing key")  # type: ignore[valid-type] # public, Ed25519
+
+
+Pledges = Annotated[tuple[Pledge, Pledge], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
+
+
 @dataclass(frozen=True)
 class Placed:
     """Values of one party as positions, and how many of them lay outside the grid."""
@@ -145,8 +165,10 @@ class Campaign(BaseModel):
     max_uploads: int = Field(default=1_000_000, ge=1, le=MAX_UPLOADS)
     max_instances: int = Field(default=1, ge=1, le=1_000_000)
     admission: Literal["open", "invited"] = "open"
+    checked: bool = True
     opens: Time | None = None
     closes: Time | None = None
+    servers: Pledges | None = None
 
     @model_validator(mode="after")
     def _valid(self) -> Self:
@@ -159,6 +181,11 @@ class Campaign(BaseModel):
             raise ValueError(f"max_uploads ({self.max_uploads}) is below min_uploads ({self.min_uploads})")
         if self.opens and self.closes and self.closes <= self.opens:
             raise ValueError("a campaign closes after it opens")
+        if self.checked and self.bits > MAX_CHECKED_BITS:
+            raise ValueError(
+                f"keys are checked up to {MAX_CHECKED_BITS} bits; grid and strata need {self.bits}. "
+                "Say checked = false, which parties and analysts will see, or choose a coarser grid"
+            )
         if self.scheme == "dpf" and self.bits > 26:
             raise ValueError(f"scheme dpf evaluates whole domains, of at most 26 bits; this one has {self.bits}")
         if self.kind == "survival":

@@ -77,13 +77,13 @@ def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
     return header + np.concatenate(columns, axis=1).tobytes()
 
 
-def upload_bytes(campaign: Campaign, count: int, *, proved: bool = False) -> int:
+def upload_bytes(campaign: Campaign, count: int) -> int:
     """How long an envelope with so many uploads is."""
     type = campaign.key_type(0)
-    return _UPLOAD.size + count * (UPLOAD_ID_BYTES + type.key_bytes + proved * proof_bytes(type))
+    return _UPLOAD.size + count * (UPLOAD_ID_BYTES + type.key_bytes + campaign.checked * proof_bytes(type))
 
 
-def decode_uploads(data: bytes, campaign: Campaign, party: int, *, proved: bool = False) -> Uploads:
+def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
     """Read an envelope for one server, or raise. Whether keys have proofs is the campaign's choice, not the party's."""
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
@@ -96,10 +96,10 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int, *, proved: bool 
         raise InvalidUpload(f"this upload is for server {given_party}, but was sent to server {party}")
     if key_bytes != expected.key_bytes:
         raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {key_bytes}")
-    proof_size = proof_bytes(expected) if proved else 0
+    proof_size = proof_bytes(expected) if campaign.checked else 0
     if given_proof != proof_size:
         raise InvalidUpload(f"proofs of this campaign have {proof_size} bytes, the upload says {given_proof}")
-    wanted = upload_bytes(campaign, count, proved=proved)
+    wanted = upload_bytes(campaign, count)
     if not count or len(data) != wanted:
         raise InvalidUpload(f"{count} uploads make {wanted} bytes, got {len(data)}")
     rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(count, -1)
@@ -109,7 +109,7 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int, *, proved: bool 
     end = UPLOAD_ID_BYTES + key_bytes
     try:
         keys = KeyBatch.from_bytes(rows[:, UPLOAD_ID_BYTES:end].tobytes(), campaign.id, expected=expected)
-        proofs = Proofs.from_bytes(rows[:, end:].tobytes(), expected) if proved else None
+        proofs = Proofs.from_bytes(rows[:, end:].tobytes(), expected) if campaign.checked else None
     except FssError as error:
         raise InvalidUpload(str(error)) from None
     return Uploads(ids, keys, proofs)
@@ -200,6 +200,25 @@ class ShareQuery(Message):
     positions: Annotated[list[Position], Field(fail_fast=True)] | Literal["all"]
 
 
+Bytes32 = Annotated[bytes, BeforeValidator(lambda v: from_base64url(v, 32, "the field")), PlainSerializer(to_base64url)]
+
+
+class CheckSeed(Message):
+    """One server tells the other its part of a campaign's challenge."""
+
+    digest: Digest
+    seed: Bytes32
+
+
+class CheckMessagesQuery(Message):
+    """One server asks the other what it found about some keys of a set, in the order of their ids."""
+
+    digest: Digest
+    checksum: Bytes32
+    start: int = Field(ge=0)
+    stop: int = Field(ge=0)
+
+
 TokenHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -235,6 +254,7 @@ class Answer(Message):
     n: int = Field(ge=0)
     epsilon: float
     mechanism: str
+    checked: bool
     stratum: str
 
 

@@ -47,7 +47,7 @@ class Source:
         """One batch of values as keys under their ids."""
         ids = self.ids(number, generation, positions.size)
         seed = _PLACE.pack(number, generation) + campaign.digest + _little_endian(positions)
-        rand = self._bytes(b"keys", positions.size * key_rand_bytes(), seed)
+        rand = self._bytes(b"keys", positions.size * key_rand_bytes(campaign), seed)
         return share_positions(Placed(positions, 0, 0), campaign, rand, ids)
 
     def _bytes(self, purpose: bytes, count: int, about: bytes = b"") -> bytes:

@@ -49,31 +49,28 @@ def share(
     strata: Sequence[str] | None = None,
     *,
     rand: Rand = os.urandom,
-    proved: bool = False,
 ) -> Shared:
-    """Keys and random ids for these values, with a proof beside each key if `proved`.
+    """Keys and random ids for these values, with a proof beside each key where the campaign checks them.
 
     `rand` must be uniform and secret; it is asked for 48 bytes a value, or 136 with proofs.
     """
     placed = campaign.place(values, strata)
     n = placed.positions.size
-    key_rand = rand(n * key_rand_bytes(proved=proved))
+    key_rand = rand(n * key_rand_bytes(campaign))
     ids = np.frombuffer(rand(n * UPLOAD_ID_BYTES), np.uint8).reshape(n, UPLOAD_ID_BYTES)
-    return share_positions(placed, campaign, key_rand, ids, proved=proved)
+    return share_positions(placed, campaign, key_rand, ids)
 
 
-def key_rand_bytes(*, proved: bool = False) -> int:
+def key_rand_bytes(campaign: Campaign) -> int:
     """Random bytes that the keys of one value need."""
-    return PROVED_RAND_BYTES if proved else RAND_BYTES
+    return PROVED_RAND_BYTES if campaign.checked else RAND_BYTES
 
 
-def share_positions(
-    placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8], *, proved: bool = False
-) -> Shared:
+def share_positions(placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8]) -> Shared:
     """The keys that this randomness makes; the same again for the same, so use it for no other positions."""
     scheme, proofs = dcf if campaign.scheme == "dcf" else dpf, None
     about = {"bits": campaign.bits, "binder": campaign.id, "rand": rand}
-    if proved:
+    if campaign.checked:
         keys, proofs = scheme.gen_proved(placed.positions, **about)
     else:
         keys = scheme.gen(placed.positions, **about)

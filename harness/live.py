@@ -19,13 +19,14 @@ from typing import Any, Protocol, Self
 import httpx
 import numpy as np
 
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import UPLOAD_TYPE, Uploads, encode_uploads
+from campaign.spec import Campaign, Placed, to_base64url
+from campaign.wire import UPLOAD_TYPE
+from client.identity import Identity
 from client.tokens import hash_token, new_token
-from fss import dcf, dpf
+from dealer.sharing import key_rand_bytes, share_positions
 from harness import hooked
 from operators.setup import Server, init_pair
-from servers.release.noise import covers
+from servers.release.noise import covers, set_secret
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,6 +55,16 @@ def _free_port() -> int:
         return port
 
 
+# Of every pair that tests start, so that a campaign can be made before its servers are.
+IDENTITIES = (b"\0" * 32, b"\1" * 32)
+
+
+def pledges(campaign_id: bytes) -> list[dict[str, str]]:
+    """What such a pair pledges to a campaign."""
+    both = (Identity(secret, role) for role, secret in enumerate(IDENTITIES))
+    return [identity.pledge(campaign_id).model_dump(mode="json") for identity in both]
+
+
 class Process(Protocol):
     """What `Pair` needs of a running server."""
 
@@ -80,7 +91,7 @@ class Pair:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder / "pair"
         self.ports = free_ports()
-        self.servers: list[Server] = init_pair(self.folder, ("127.0.0.1", "127.0.0.1"), self.ports)
+        self.servers: list[Server] = init_pair(self.folder, ("127.0.0.1", "127.0.0.1"), self.ports, IDENTITIES)
         self.processes: list[Process | None] = [None, None]
         self.context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
         self.upload_tokens: dict[bytes, str] = {}
@@ -235,8 +246,18 @@ class Pair:
         with self.operator(role) as client:
             response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
         assert response.status_code == 200, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def wait_checked(self, campaign: Campaign, seconds: float = 60) -> list[dict[str, Any]]:
+        """Until no server is checking keys any more: what both say then."""
+        until = time.monotonic() + seconds
+        while True:
+            both = [self.status(campaign, role) for role in (0, 1)]
+            if all(status["state"] != "checking" for status in both):
+                return both
+            assert time.monotonic() < until, both
+            time.sleep(0.05)
 
     def agree(self, campaign: Campaign, role: int) -> httpx.Response:
         """A server's operator wants it sealed; nothing happens before the other one does."""
@@ -260,7 +281,8 @@ class Pair:
         with closing(sqlite3.connect(self.folder / f"server{role}" / "data" / "server.db")) as db:
             select = "SELECT noise_seed, sealed_set, key_file FROM campaigns JOIN waves ON campaign = id WHERE id = ?"
             seed, key_set, key_file = db.execute(select, (campaign.id,)).fetchone()
-        return seed, covers(campaign.id, key_set, key_file)
+        covered = covers(campaign.id, key_set, key_file)
+        return set_secret(seed, covered), covered
 
     def ask(self, role: int, campaign: Campaign, what: str, **params: str) -> Any:
         with self.analyst(role) as client:
@@ -275,9 +297,8 @@ def name(campaign: Campaign) -> str:
 
 def envelopes(campaign: Campaign, positions: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
     """Upload envelopes for both servers, with new random ids."""
-    scheme = dcf if campaign.scheme == "dcf" else dpf
     n = len(positions)
-    pair = scheme.gen(positions, bits=campaign.bits, binder=campaign.id, rand=os.urandom(32 * n))
     ids = np.frombuffer(secrets.token_bytes(16 * n), np.uint8).reshape(n, 16)
-    first, second = (encode_uploads(campaign, Uploads(ids, keys)) for keys in pair)
-    return first, second
+    rand = os.urandom(n * key_rand_bytes(campaign))
+    shared = share_positions(Placed(np.asarray(positions), 0, 0), campaign, rand, ids)
+    return shared.envelope(0), shared.envelope(1)

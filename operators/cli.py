@@ -13,6 +13,7 @@ def add_set_up(commands: Commands) -> None:
     init.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
     init.add_argument("--peer-url", required=True, metavar="https://HOST:PORT")
     init.add_argument("--peer-hash", metavar="HASH", help="the hash that the other server's init printed")
+    init.add_argument("--peer-key", metavar="KEY", help="the signing key that it printed")
     init.set_defaults(run=_run, command="init")
 
     pair = commands.add_parser("init-pair", help="two local servers with a development CA")

@@ -9,17 +9,21 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from campaign.spec import Campaign, new_id, to_base64url
-from client.program import OK, REFUSED
+from client.program import OK, REFUSED, BadSettings
 from operators import remotes as at_both
 from operators import setup
 
 
 def init(args: argparse.Namespace) -> int:
-    made = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, peer_hash=args.peer_hash)
-    print(f"wrote {made.folder}/server.toml, operator.token, analyst.token, peer.token")
-    print(f"\nnext: 1. give the other server's operator this hash, for its tokens.peer:\n     {made.peer_hash}")
-    if not args.peer_hash:
-        print(f"      2. put the hash you get from there into {made.folder}/server.toml, tokens.peer")
+    if bool(args.peer_hash) != bool(args.peer_key):
+        raise BadSettings("--peer-hash and --peer-key belong together; the other server's init printed both")
+    known = setup.Introduction(args.peer_hash, args.peer_key) if args.peer_hash else None
+    made = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, known=known)
+    print(f"wrote {made.folder}/server.toml, operator.token, analyst.token, peer.token, identity.secret")
+    print("\nnext: 1. give the other server's operator these two lines, for [tokens] in its server.toml:")
+    print(f'     peer = "{made.peer_hash}"\n     peer_signing_key = "{made.signing_key}"')
+    if not known:
+        print(f"      2. put the two lines you get from there into {made.folder}/server.toml, [tokens]")
     print(f"      3. put your certificate and key into {made.folder}/cert.pem and key.pem (chmod 600),")
     print(f"         and the CA of the other server into {made.folder}/peer-ca.pem")
     print(f"      4. fss-server run --config {made.folder}/server.toml")
@@ -59,11 +63,14 @@ def create(args: argparse.Namespace) -> int:
         tokens = {"id": campaign.id.hex(), "upload_token": made.upload_token, "invitations": made.invitations}
         setup.write_secret(kept, json.dumps(tokens))
     with _remotes(args) as remotes:
+        made = at_both.pledged(remotes, made)
         at_both.create(remotes, made)
+    campaign = made.campaign
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
     print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
+    print(f"  checked {'yes' if campaign.checked else 'NO: one dishonest party can change the result by any amount'}")
     if made.upload_token:
         print(f"  upload token: {made.upload_token}")
     for token in made.invitations:
@@ -112,6 +119,10 @@ def status(args: argparse.Namespace) -> int:
             code = REFUSED
             continue
         parts = [f"{status['state']}, {status['uploads']} uploads"]
+        if not status["checked"]:
+            parts.append("keys not checked")
+        if status["rejected"]:
+            parts.append(f"{status['rejected']} rejected")
         if "count" in status:
             parts.append(f"{status['count']} sealed, {status['orphans']} orphans, {status['phase']}")
             parts.append(f"{100 * status['progress']:.0f} %")
@@ -127,12 +138,14 @@ def seal(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
         found, asked = at_both.seal(remotes, args.id)
         orphans = {asked: found["orphans"]["here"], 1 - asked: found["orphans"]["there"]}
-        print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
+        verb = "checking" if found["state"] == "checking" else "sealed"
+        print(f"{verb} {found['count']} uploads; left out, because only one server had them: ", end="")
         print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
-        if any(orphans.values()):
-            print(f"they are kept; to erase them: fss-server campaign confirm {args.id}")
-        at_both.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line}", end="", flush=True))
-    print(f"\n\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
+        ready = at_both.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line:<78}", end="", flush=True))
+        print(f"\nsealed {ready['count']} uploads, rejected {ready['rejected']} whose keys were not well made")
+        if any(orphans.values()) or ready["rejected"]:
+            print(f"what was left out is kept; to erase it: fss-server campaign confirm {args.id}")
+    print(f"\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK
 
 

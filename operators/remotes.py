@@ -5,13 +5,13 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from campaign.errors import Problem, SealNotAgreed
+from campaign.errors import Problem, SealNotAgreed, TooFewUploads
 from campaign.spec import Campaign, to_base64url
 from client import https
 from client.program import BadSettings
@@ -72,6 +72,15 @@ def _servers(path: Path) -> list[tuple[str, Path, str]]:
         raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
 
 
+def pledged(remotes: list[Remote], new: Created) -> Created:
+    """The campaign with what both servers pledge to it, asked of one of them, unless it has that already."""
+    if new.campaign.servers is not None:
+        return new
+    pledges = remotes[0].call("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}").json()
+    fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": pledges["servers"]}
+    return replace(new, campaign=Campaign.from_dict(fields))
+
+
 def create(remotes: list[Remote], new: Created) -> None:
     """Create the campaign at every server. If one fails, the others keep it, and repeating completes it."""
     body = {
@@ -124,8 +133,8 @@ def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:
     return found
 
 
-def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[str], None]) -> None:
-    """Until both servers have evaluated the curve, with progress."""
+def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[str], None]) -> dict[str, Any]:
+    """Until both servers have checked the keys and evaluated the curve, with progress. Returns one's last word."""
     while True:
         found = statuses(remotes, campaign_id)
         show(
@@ -135,8 +144,11 @@ def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[st
                 for s in found
             )
         )
+        if any(s.get("state") == "open" for s in found):
+            rejected = max(int(s.get("rejected", 0)) for s in found)
+            raise TooFewUploads(f"{rejected} uploads were rejected; the rest is too little, so uploads go on")
         if any(s.get("phase") == "failed" or "problem" in s for s in found):
             raise Problem("a server could not evaluate the curve; see its log")
         if all(s.get("phase") == "ready" for s in found):
-            return
+            return found[0]
         time.sleep(0.5)

@@ -1,9 +1,11 @@
 """Everything one server needs before it runs: settings, tokens, and for development a CA with certificates."""
 
 import ipaddress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from secrets import token_bytes
 
 import tomli_w
 from cryptography import x509
@@ -11,6 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from campaign.spec import to_base64url
+from client.identity import SECRET_BYTES, Identity
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
 
@@ -24,6 +28,29 @@ def write_secret(path: Path, text: str) -> None:
 
 
 @dataclass(frozen=True)
+class Introduction:
+    """What one server's operator gives the other's, and may show to anybody."""
+
+    hash: str  # of the token by which it calls
+    signing_key: str
+
+
+@dataclass(frozen=True, repr=False)
+class Secrets:
+    """What a server proves to others who it is with."""
+
+    peer_token: str
+    identity: bytes
+
+    @staticmethod
+    def new() -> "Secrets":
+        return Secrets(new_token("peer"), token_bytes(SECRET_BYTES))
+
+    def introduction(self, role: int) -> Introduction:
+        return Introduction(hash_token(self.peer_token), to_base64url(Identity(self.identity, role).signing_key))
+
+
+@dataclass(frozen=True)
 class Server:
     """What `init` made: where it is, and the tokens to hand out."""
 
@@ -31,36 +58,48 @@ class Server:
     operator: str
     analyst: str
     peer_hash: str
+    signing_key: str
 
 
 def init(
-    folder: Path, *, role: int, listen: str, peer_url: str, peer_hash: str | None, peer_token: str | None = None
+    folder: Path,
+    *,
+    role: int,
+    listen: str,
+    peer_url: str,
+    known: Introduction | None,
+    secrets: Secrets | None = None,
 ) -> Server:
     """Write settings and tokens of one server into a new folder."""
+    secrets = secrets or Secrets.new()
     if folder.exists() and any(folder.iterdir()):
         raise BadSettings(f"{folder} is not empty; a server's settings are never overwritten")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     operator, analyst = new_token("operator"), new_token("analyst")
-    mine = peer_token or new_token("peer")
-    write_secret(folder / "peer.token", mine + "\n")
+    mine = secrets.introduction(role)
+    write_secret(folder / "peer.token", secrets.peer_token + "\n")
+    write_secret(folder / "identity.secret", secrets.identity.hex() + "\n")
     write_secret(folder / "operator.token", operator + "\n")
     write_secret(folder / "analyst.token", analyst + "\n")
     settings = {
         "role": role,
         "listen": listen,
         "data": "data",
+        "identity_file": "identity.secret",
         "tls": {"certificate": "cert.pem", "key": "key.pem"},
         "peer": {"url": peer_url, "ca": "peer-ca.pem", "token_file": "peer.token"},
         "tokens": {"operator": hash_token(operator), "analyst": hash_token(analyst)}
-        | ({"peer": peer_hash} if peer_hash else {}),
+        | ({"peer": known.hash, "peer_signing_key": known.signing_key} if known else {}),
     }
-    missing = "" if peer_hash else '# peer = "the hash that the other server\'s init printed"\n'  # goes into [tokens]
+    missing = "" if known else "# peer and peer_signing_key, as the other server's init printed them\n"  # in [tokens]
     head = f"# Settings of server {role}. Paths are relative to this file. Tokens stand here as SHA-256 hashes only.\n"
     write_secret(folder / "server.toml", head + tomli_w.dumps(settings) + missing)
-    return Server(folder, operator, analyst, hash_token(mine))
+    return Server(folder, operator, analyst, mine.hash, mine.signing_key)
 
 
-def init_pair(folder: Path, hosts: tuple[str, str], ports: tuple[int, int]) -> list[Server]:
+def init_pair(
+    folder: Path, hosts: tuple[str, str], ports: tuple[int, int], identities: Sequence[bytes] = ()
+) -> list[Server]:
     """Two servers that trust each other, with a development CA of their own.
 
     A host that is an address is listened on; one that is a name (of a container, say) is listened for everywhere.
@@ -70,7 +109,7 @@ def init_pair(folder: Path, hosts: tuple[str, str], ports: tuple[int, int]) -> l
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority = _Authority()
     (folder / "ca.pem").write_bytes(authority.certificate_pem)
-    peer_tokens = [new_token("peer"), new_token("peer")]
+    both = [replace(Secrets.new(), identity=given) for given in identities] or [Secrets.new(), Secrets.new()]
     urls = [f"https://{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
     servers = []
     for role in (0, 1):
@@ -79,8 +118,8 @@ def init_pair(folder: Path, hosts: tuple[str, str], ports: tuple[int, int]) -> l
             role=role,
             listen=f"{hosts[role] if _is_address(hosts[role]) else '0.0.0.0'}:{ports[role]}",  # noqa: S104
             peer_url=urls[1 - role],
-            peer_hash=hash_token(peer_tokens[1 - role]),
-            peer_token=peer_tokens[role],
+            known=both[1 - role].introduction(1 - role),
+            secrets=both[role],
         )
         certificate, key = authority.issue(hosts[role])
         (server.folder / "data").mkdir(mode=0o700)

@@ -3,6 +3,7 @@
 from prometheus_client import Counter, Histogram
 
 UPLOADS = Counter("fss_uploads_total", "Uploads stored")
+REJECTED = Counter("fss_rejected_total", "Uploads that did not pass the check of keys")
 REFUSALS = Counter("fss_refusals_total", "Requests or uploads refused", ["code"])
 EVALUATION_SECONDS = Histogram("fss_evaluation_seconds", "Evaluations of points from the keys")
 CURVE_SECONDS = Histogram("fss_curve_seconds", "Evaluations of whole curves", buckets=(1, 5, 15, 60, 300, 1800, 7200))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import httpx
 
 from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, parse_problem
-from campaign.spec import Campaign, to_base64url
+from campaign.spec import Campaign, Pledge, parse_json, to_base64url
 from campaign.wire import ShareQuery, Shares, decode_shares
 from client import https
 from servers.settings import Peer
@@ -35,7 +35,17 @@ class PeerClient:
 
         Whatever goes wrong is a problem of this server's table.
         """
-        url = f"/v1/peer/campaigns/{to_base64url(campaign)}{what}"
+        return await self._call(method, f"/v1/peer/campaigns/{to_base64url(campaign)}{what}", content, most)
+
+    async def pledge(self, campaign: bytes) -> Pledge:
+        """What the other server pledges to a campaign of this id."""
+        data = await self._call("GET", f"/v1/peer/pledges/{to_base64url(campaign)}", None, 1 << 16)
+        try:
+            return Pledge.model_validate(parse_json(data))
+        except ValueError:
+            raise PeerMismatch("the other server's pledge is not well-formed") from None
+
+    async def _call(self, method: str, url: str, content: bytes | None, most: int) -> bytes:
         try:
             async with asyncio.timeout(self._timeout):
                 status, data = await self._exchange(method, url, content, max(most, 1 << 16))

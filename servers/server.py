@@ -7,9 +7,11 @@ from contextlib import suppress
 from datetime import datetime
 
 from campaign.errors import StorageBusy
+from client.identity import Identity
 from servers.api.limits import Limits
 from servers.compute.executor import LocalPool
 from servers.lifecycle.budget import Budget
+from servers.lifecycle.check import Checker
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
@@ -33,6 +35,7 @@ class Server:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = lock(settings.data)
         self.settings, self.role, self.clock, self.crash = settings, settings.role, clock, crash
+        self.identity = Identity.load(settings.identity_file, settings.role)
         self.storage = Storage(settings.database_url)
         self.writer = Writer(self.storage.uploads)
         self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
@@ -40,8 +43,13 @@ class Server:
         self.publisher = Publisher(settings, self.storage, self.peer, Budget(self.storage.ledger, self.writer, clock))
         self.sealer = Sealer(self.storage, self.writer, self.peer, clock, crash)
         pool = LocalPool(settings.workers)
-        self.workman = Workman(settings, self.storage, self.writer, pool, time.time, crash)
+        about = self.storage, self.writer, self.peer, self.identity, pool, crash
+        self.checker = Checker(settings.role, self.folder, *about)
+        self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, time.time, crash)
         self.stopping = False
+
+    def folder(self, campaign_id: bytes) -> Folder:
+        return Folder(self.settings.data, campaign_id)
 
     async def start(self) -> None:
         await self.writer.run(self._erase_deleted)
@@ -62,11 +70,11 @@ class Server:
         self.crash("delete-noted")
         self.publisher.forget(campaign_id)
         self.sealer.forget(campaign_id)
-        await asyncio.to_thread(Folder(self.settings.data, campaign_id).erase)
+        await asyncio.to_thread(self.folder(campaign_id).erase)
         await self.writer.run(self.storage.campaigns.forget_deleted)
 
     def _erase_deleted(self) -> None:
         for campaign_id in self.storage.campaigns.deleted():
-            Folder(self.settings.data, campaign_id).erase()
+            self.folder(campaign_id).erase()
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()

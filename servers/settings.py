@@ -1,7 +1,7 @@
 """Settings of one server: a TOML file, checked completely before anything starts.
 
-Tokens stand here only as SHA-256 hashes. What a server must keep secret itself, its token for the other server and its
-TLS key, are files that only the owner may read.
+Tokens stand here only as SHA-256 hashes. What a server must keep secret itself, its token for the other server, its
+identity and its TLS key, are files that only the owner may read.
 """
 
 import stat
@@ -12,9 +12,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from campaign.noise.mechanism import MAX_CURVE_BITS
+from campaign.spec import SIGNING_KEY_BYTES, from_base64url
 from client.program import BadSettings
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+SigningKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 PathField = Annotated[Path, BeforeValidator(lambda v: Path(v) if isinstance(v, str) else v)]
 Url = Annotated[AnyHttpUrl, Field(strict=False)]
 
@@ -38,11 +40,12 @@ class Peer(_Section):
 
 
 class Tokens(_Section):
-    """SHA-256 hashes of the tokens that callers must present."""
+    """SHA-256 hashes of the tokens that callers must present, and the key by which the other server signs."""
 
     operator: Hash
     analyst: Hash
     peer: Hash
+    peer_signing_key: SigningKey
 
 
 class Limits(_Section):
@@ -60,6 +63,7 @@ class Settings(_Section):
     role: Literal[0, 1]
     listen: str = Field(pattern=r"^[^:\s]+:\d{1,5}$")
     data: PathField
+    identity_file: PathField
     database: str | None = None
     workers: int = Field(default=0, ge=0, le=256)
     curve_bits: int = Field(default=20, ge=0, le=MAX_CURVE_BITS)
@@ -91,6 +95,10 @@ class Settings(_Section):
     def database_url(self) -> str:
         return self.database or f"sqlite:///{self.data / 'server.db'}"
 
+    @property
+    def peer_signing_key(self) -> bytes:
+        return from_base64url(self.tokens.peer_signing_key, SIGNING_KEY_BYTES, "tokens.peer_signing_key")
+
     def peer_token(self) -> str:
         return self.peer.token_file.read_text().strip()
 
@@ -108,10 +116,11 @@ def load(path: Path) -> Settings:
     except ValidationError as error:
         raise BadSettings(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
     settings = _absolute(settings, path.parent)
-    for file in (settings.tls.certificate, settings.tls.key, settings.peer.ca, settings.peer.token_file):
+    secrets = settings.tls.key, settings.peer.token_file, settings.identity_file
+    for file in (settings.tls.certificate, settings.peer.ca, *secrets):
         if not file.is_file():
             raise BadSettings(f"{path}: {file} does not exist")
-    for secret in (settings.tls.key, settings.peer.token_file):
+    for secret in secrets:
         if secret.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise BadSettings(f"{path}: {secret} must be readable by its owner only (chmod 600)")
     return settings
@@ -129,6 +138,7 @@ def _absolute(settings: Settings, base: Path) -> Settings:
     return settings.model_copy(
         update={
             "data": base / settings.data,
+            "identity_file": base / settings.identity_file,
             "tls": Tls(certificate=base / tls.certificate, key=base / tls.key),
             "peer": peer.model_copy(update={"ca": base / peer.ca, "token_file": base / peer.token_file}),
         }

@@ -59,9 +59,19 @@ async def create(request: Request) -> JSONResponse:
     """Create a campaign here; do the same at the other server. Repeating it changes nothing."""
     server = access.require(request, OPERATOR)
     new, campaign = await parsed(_new_campaign, await body(request, CAMPAIGN_BODY))
+    server.identity.require_pledges(campaign, server.settings.peer_signing_key)
     made = await server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
     created = CampaignCreated(id=to_base64url(campaign.id), digest=campaign.digest)
     return JSONResponse(created.model_dump(mode="json"), 201 if made else 200)
+
+
+@router.get("/v1/pledges/{cid}", tags=["campaign"], dependencies=[BEARER])
+async def pledges(cid: CampaignId, request: Request) -> JSONResponse:
+    """What both servers pledge to a campaign of this id, for its field `servers`; it need not exist yet."""
+    server = access.require(request, OPERATOR)
+    mine, theirs = server.identity.pledge(campaign_id(cid)), await server.peer.pledge(campaign_id(cid))
+    both = (mine, theirs) if server.role == 0 else (theirs, mine)
+    return JSONResponse({"servers": [pledge.model_dump(mode="json") for pledge in both]})
 
 
 def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
@@ -84,13 +94,18 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
 
 @router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
 async def seal(cid: CampaignId, request: Request) -> JSONResponse:
-    """Fix the set of uploads that reached both servers, for good, once both operators want it. Can be repeated."""
+    """Fix the set of uploads that reached both servers, for good, once both operators want it. Can be repeated.
+
+    Where the campaign checks keys, the state is "checking" at first, and some uploads may yet be rejected.
+    """
     server = access.require(request, OPERATOR)
     entry = await entry_of(request, cid)
-    sealed, there = await server.sealer.seal(entry.campaign)
+    wave, there = await server.sealer.seal(entry.campaign)
     server.workman.call()
-    about = {"count": sealed.count, "checksum": to_base64url(sealed.checksum)}
-    return JSONResponse({**about, "orphans": {"here": sealed.orphans, "there": there}})
+    assert wave.set is not None
+    about = {"state": wave.state, "count": wave.set.count, "checksum": to_base64url(wave.set.checksum)}
+    orphans = {"here": wave.set.orphans, "there": there}
+    return JSONResponse({**about, "orphans": orphans, "rejected": wave.rejected})
 
 
 @router.post("/v1/campaigns/{cid}/confirm", tags=["campaign"], dependencies=[BEARER])

@@ -1,5 +1,6 @@
 """Routes for the other server: shares with noise on them, and the steps of sealing."""
 
+import asyncio
 from functools import partial
 from typing import TypeVar
 
@@ -9,13 +10,22 @@ from fastapi.responses import JSONResponse, Response
 
 from campaign.errors import InvalidQuery
 from campaign.spec import check_digest
-from campaign.wire import SHARES_TYPE, PeerGroupsQuery, ShareQuery, Shares, encode_shares, read
+from campaign.wire import (
+    SHARES_TYPE,
+    CheckMessagesQuery,
+    CheckSeed,
+    PeerGroupsQuery,
+    ShareQuery,
+    Shares,
+    encode_shares,
+    read,
+)
 from fss.field import Words
 from servers.api import access
 from servers.api.access import PEER
 from servers.api.requests import SMALL_BODY, as_json, body, campaign_id, entry_of, parsed
 from servers.api.status import status_of
-from servers.lifecycle import seal
+from servers.lifecycle import check, seal
 from servers.release import groups
 from servers.release.publish import Published
 from servers.server import Server
@@ -86,10 +96,34 @@ async def agree(cid: str, request: Request) -> Response:
     campaign = (await entry_of(request, cid)).campaign
     given = seal.Listed.decode(await body(request, seal.list_bytes(campaign)))
     check_digest(campaign.digest, given.digest)
-    sealed = await server.writer.run(lambda: seal.accept(server.storage, campaign, given.freeze, given.ids))
+    wave = await server.writer.run(lambda: seal.accept(server.storage, campaign, given.freeze, given.ids))
     server.crash("peer-sealed")
     server.workman.call()
-    return as_json(seal.as_reply(sealed))
+    return as_json(seal.as_reply(wave))
+
+
+@router.get("/v1/peer/pledges/{cid}", include_in_schema=False)
+async def pledge(cid: str, request: Request) -> JSONResponse:
+    """What this server pledges to a campaign of this id, which need not exist yet."""
+    return as_json(access.require(request, PEER).identity.pledge(campaign_id(cid)))
+
+
+@router.post("/v1/peer/campaigns/{cid}/challenge", include_in_schema=False)
+async def challenge(cid: str, request: Request) -> JSONResponse:
+    server = access.require(request, PEER)
+    entry = await entry_of(request, cid)
+    given = read(CheckSeed, await body(request, SMALL_BODY))
+    wave = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id)
+    return as_json(check.tell_seed(server.identity, entry, wave.state, given))
+
+
+@router.post("/v1/peer/campaigns/{cid}/messages", include_in_schema=False)
+async def messages(cid: str, request: Request) -> Response:
+    server = access.require(request, PEER)
+    campaign = (await entry_of(request, cid)).campaign
+    asked = read(CheckMessagesQuery, await body(request, SMALL_BODY))
+    told = await asyncio.to_thread(check.tell_messages, server.folder(campaign.id), campaign, asked)
+    return Response(told, media_type="application/octet-stream")
 
 
 def _shares(server: Server, of: Published, elements: Words) -> Response:

@@ -25,6 +25,8 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
         "digest": to_base64url(campaign.digest),
         "min_uploads": campaign.min_uploads,
         "agreed": wave.agreed,
+        "checked": campaign.checked,
+        "rejected": wave.rejected,
     }
     if wave.set is None:
         return about

@@ -10,8 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol
 
 from fss.evaluate import cores
-from fss.field import Words
-from servers.compute.worker import Slice, slice_sum
+from servers.compute.worker import Part, Slice, slice_sum
 
 
 class Executor(Protocol):
@@ -19,7 +18,7 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int: ...
-    async def run(self, task: Slice) -> Words: ...
+    async def run(self, task: Slice) -> Part: ...
     def close(self) -> None: ...
 
 
@@ -34,7 +33,7 @@ class LocalPool:
     def workers(self) -> int:
         return self._count
 
-    async def run(self, task: Slice) -> Words:
+    async def run(self, task: Slice) -> Part:
         if self._processes is None:
             context = multiprocessing.get_context("spawn")
             self._processes = ProcessPoolExecutor(self._count, context, _die_with_parent, (os.getpid(),))

@@ -2,8 +2,23 @@
 
 from dataclasses import dataclass
 
-from fss import KeyBatch, KeyType, Scheme, dcf, dpf
+import numpy as np
+
+from fss import KeyBatch, KeyType, Scheme, challenge, check, dcf, dpf
 from fss.field import Words
+from fss.proof_file import open_proofs
+
+
+@dataclass(frozen=True, repr=False)
+class Check:
+    """How keys are checked in the same pass: with these proofs, by this challenge. Does not print it."""
+
+    proofs: str
+    digest: bytes
+    seeds: tuple[bytes, bytes]
+
+    def challenge(self, type: KeyType) -> challenge.Challenge:
+        return challenge.derive(type.scheme, type.bits, self.digest, *self.seeds)
 
 
 @dataclass(frozen=True)
@@ -14,11 +29,23 @@ class Slice:
     type: KeyType
     start: int
     stop: int
+    check: Check | None = None
 
 
-def slice_sum(task: Slice) -> Words:
-    """The share of the sum of these keys, at every position."""
-    keys = KeyBatch.open(task.path, task.type.binder, expected=task.type)[task.start : task.stop]
+@dataclass(frozen=True, repr=False)
+class Part:
+    """The share of the sum of some keys at every position, and what the other server is told about each of them."""
+
+    sums: Words
+    messages: Words
+
+
+def slice_sum(task: Slice) -> Part:
+    some = slice(task.start, task.stop)
+    keys = KeyBatch.open(task.path, task.type.binder, expected=task.type)[some]
+    if task.check is not None:
+        proofs = open_proofs(task.check.proofs, task.type)[some]
+        sums, messages = check.sum_and_messages(keys, proofs, task.check.challenge(task.type))
+        return Part(sums, messages.words)
     scheme = dcf if task.type.scheme is Scheme.DCF else dpf
-    total: Words = scheme.sum_over_domain(keys)
-    return total
+    return Part(scheme.sum_over_domain(keys), np.empty((3, 0), np.uint64))

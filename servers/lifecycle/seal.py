@@ -7,6 +7,9 @@
     4. send the set                       -> check that every id is here; seal
     5. seal
 
+Where the campaign checks keys, step 5 fixes the set that is checked on both sides (`check.py`), and what passed is
+sealed at the end of that.
+
 Every step is durable before the next and harmless when repeated. A crash anywhere leaves both sides frozen or one of
 them sealed; running it again, from either side, ends with the same set: frozen sides cannot change, and a sealed side
 hands out the set it sealed. Where too few uploads reached both, both thaw instead. Freezes are numbered, so that a
@@ -23,14 +26,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads
+from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import UPLOAD_ID_BYTES, Message, read
 from servers.lifecycle.admission import is_closed
 from servers.peer import PeerClient
 from servers.storage.objects import set_checksum, split_ids
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import SEALED, SealedSet
+from servers.storage.waves import CHECKING, FROZEN, SEALED, Wave
 
 
 class Agreed(Message):
@@ -43,25 +46,30 @@ class Agreed(Message):
 
 @dataclass(frozen=True)
 class Listed:
-    """What a side holds: whether it is sealed, the number of its freeze, its campaign, and its ids, sorted."""
+    """What a side holds: its state, the number of its freeze, its campaign, and its ids, sorted."""
 
-    sealed: bool
+    state: str
     freeze: int
     digest: bytes
     ids: bytes
 
     def encode(self) -> bytes:
-        return _HEAD.pack(self.sealed, self.freeze, self.digest) + self.ids
+        return _HEAD.pack(_STATES.index(self.state), self.freeze, self.digest) + self.ids
 
     @staticmethod
     def decode(data: bytes) -> "Listed":
-        if len(data) < _HEAD.size or (len(data) - _HEAD.size) % UPLOAD_ID_BYTES or data[0] > 1:
+        if len(data) < _HEAD.size or (len(data) - _HEAD.size) % UPLOAD_ID_BYTES or data[0] >= len(_STATES):
             raise PeerMismatch("the other server's list of uploads is not well-formed")
-        sealed, freeze, digest = _HEAD.unpack_from(data)
-        return Listed(sealed, freeze, digest, data[_HEAD.size :])
+        state, freeze, digest = _HEAD.unpack_from(data)
+        return Listed(_STATES[state], freeze, digest, data[_HEAD.size :])
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.state != FROZEN
 
 
-_HEAD = struct.Struct("<?Q32s")
+_HEAD = struct.Struct("<BQ32s")
+_STATES = (FROZEN, CHECKING, SEALED)
 
 
 def list_bytes(campaign: Campaign) -> int:
@@ -72,19 +80,19 @@ def list_bytes(campaign: Campaign) -> int:
 def list_ids(storage: Storage, campaign: Campaign, now: datetime) -> Listed:
     """Steps 1 and 2: freeze, and say what is here."""
     wave = storage.waves.freeze(campaign.id, closed=is_closed(campaign, now))
-    return Listed(wave.state == SEALED, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id))
+    return Listed(wave.state, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id))
 
 
 def encode_set(campaign: Campaign, freeze: int, ids: bytes) -> bytes:
-    return _HEAD.pack(False, freeze, campaign.digest) + ids
+    return Listed(FROZEN, freeze, campaign.digest, ids).encode()
 
 
-def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes) -> SealedSet:
-    """Step 4 on the other side, and step 5 here: seal exactly these ids, all of which must be here."""
+def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes) -> Wave:
+    """Step 4 on the other side, and step 5 here: the set is exactly these ids, all of which must be here."""
     order = split_ids(ids)
     if len(ids) % UPLOAD_ID_BYTES or any(a >= b for a, b in pairwise(order)):
         raise InvalidUpload("a set of uploads is a sorted list of different ids")
-    return storage.waves.seal(campaign.id, freeze, order, set_checksum(ids)).sealed
+    return storage.waves.fix(campaign.id, freeze, order, set_checksum(ids))
 
 
 class Sealer:
@@ -105,12 +113,12 @@ class Sealer:
     def forget(self, campaign_id: bytes) -> None:
         self._locks.pop(campaign_id, None)
 
-    async def seal(self, campaign: Campaign) -> tuple[SealedSet, int]:
-        """Returns what was sealed, and how many uploads the other side had alone."""
+    async def seal(self, campaign: Campaign) -> tuple[Wave, int]:
+        """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
             return await self._seal(campaign)
 
-    async def _seal(self, campaign: Campaign) -> tuple[SealedSet, int]:
+    async def _seal(self, campaign: Campaign) -> tuple[Wave, int]:
         run, storage, most = self._writer.run, self._storage, list_bytes(campaign)
         await run(lambda: storage.waves.agree(campaign.id))
         theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze", most=most))
@@ -131,9 +139,9 @@ class Sealer:
         if (reply.count, reply.checksum) != (count, to_base64url(set_checksum(ids))):
             raise PeerMismatch("the other server sealed another set of uploads")
         self._crash("seal-sealed-there")
-        sealed = await run(lambda: accept(storage, campaign, mine.freeze, ids))
+        wave = await run(lambda: accept(storage, campaign, mine.freeze, ids))
         self._crash("seal-sealed-both")
-        return sealed, reply.orphans
+        return wave, reply.orphans
 
     async def _thaw(self, campaign: Campaign, mine: Listed, theirs: Listed) -> None:
         await self._peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, theirs.freeze, b""))
@@ -148,14 +156,22 @@ def _read_reply(data: bytes) -> Agreed:
 
 
 def _agreed(mine: Listed, theirs: Listed) -> bytes:
-    """The set: what is on both sides, or what a side has sealed already."""
+    """The set: what is on both sides, or what a side has fixed already.
+
+    Where both have, and one has come further with the check, the other one will come to the same end.
+    """
     ours, others = set(split_ids(mine.ids)), set(split_ids(theirs.ids))
-    if theirs.sealed and not others <= ours:
+    if {mine.state, theirs.state} == {CHECKING, SEALED}:
+        raise Unavailable("one server has checked the uploads, the other one has not; ask again", retry_after=2)
+    if theirs.is_fixed and not others <= ours:
+        if theirs.state == CHECKING:
+            raise Unavailable("the other server is still checking the uploads of an earlier sealing", retry_after=2)
         raise PeerMismatch("the other server sealed uploads that are not here")
-    if mine.sealed and not ours <= others:
+    if mine.is_fixed and not ours <= others:
         raise PeerMismatch("uploads that are sealed here are missing on the other server")
     return b"".join(sorted(ours & others))
 
 
-def as_reply(sealed: SealedSet) -> Agreed:
-    return Agreed(count=sealed.count, checksum=to_base64url(sealed.checksum), orphans=sealed.orphans)
+def as_reply(wave: Wave) -> Agreed:
+    assert wave.set is not None
+    return Agreed(count=wave.set.count, checksum=to_base64url(wave.set.checksum), orphans=wave.set.orphans)

@@ -1,4 +1,5 @@
-"""Background work on sealed waves: keys into one file, the curve's share from them, noise on it, both kept.
+"""Background work on waves whose set is fixed: the check of the keys, where the campaign has one; keys into one file,
+the curve's share from them, noise on it, both kept.
 
 Jobs are rows of the database with a lease. Whichever process holds the lease works and renews it; if it dies, another
 one, or the same after a restart, takes the job over and goes on with what is on disk.
@@ -18,6 +19,7 @@ from campaign.spec import to_base64url
 from servers import log, metrics
 from servers.compute.executor import Executor
 from servers.compute.shares import whole_share
+from servers.lifecycle.check import Checker, Later
 from servers.release import noised
 from servers.release.publish import key_file, source
 from servers.settings import Settings
@@ -26,12 +28,13 @@ from servers.storage.campaigns import Entry
 from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import SealedSet
+from servers.storage.waves import CHECKING, SEALED, UploadSet
 
 LEASE_S = 15.0
 RENEW_S = 1.0
 LOOK_S = 0.5
 RETRY_FAILED_S = 10.0
+RETRY_LATER_S = 0.5
 AT_ONCE = 4  # so that the keys of one wave need not wait for the curve of another
 
 Crash = Callable[[str], None]
@@ -46,10 +49,12 @@ class Workman:
         storage: Storage,
         writer: Writer,
         executor: Executor,
+        checker: Checker,
         clock: Callable[[], float],
         crash: Crash,
     ) -> None:
         self._settings, self._storage, self._writer, self._executor = settings, storage, writer, executor
+        self._checker = checker
         self._clock, self._crash, self._owner = clock, crash, secrets.token_hex(8)
         self._task: asyncio.Task[None] | None = None
         self._called = asyncio.Event()
@@ -109,6 +114,8 @@ class Workman:
             # Whoever comes next need not wait for the lease's end.
             await self._write(replace(held.job, phase="waiting"), 0.0)
             raise
+        except Later:
+            end, until = held.job, self._clock() + RETRY_LATER_S
         except Exception as error:
             problem = str(error) if isinstance(error, Problem) else type(error).__name__
             end, until = replace(held.job, phase=FAILED, problem=problem[:500]), self._clock() + RETRY_FAILED_S
@@ -130,7 +137,15 @@ class Workman:
 
     async def _steps(self, held: "_Held") -> None:
         entry = await asyncio.to_thread(self._storage.campaigns.get, held.job.campaign)
-        sealed = (await asyncio.to_thread(self._storage.waves.get, held.job.campaign)).sealed
+        wave = await asyncio.to_thread(self._storage.waves.get, held.job.campaign)
+        if wave.state == CHECKING:
+            try:
+                wave = await self._checker.run(entry, wave, held.note)
+            except objects.NotTheSealedSet:
+                raise _not_sealed("uploads are not the agreed") from None
+            if wave.state != SEALED:
+                return
+        sealed = wave.sealed
         held.note("writing keys", 0.0)
         sealed = await self._keys(entry, sealed, held)
         self._crash("keys-written")
@@ -138,7 +153,7 @@ class Workman:
             held.note("evaluating", 0.0)
             await self._curve(entry, sealed, held)
 
-    async def _keys(self, entry: Entry, sealed: SealedSet, held: "_Held") -> SealedSet:
+    async def _keys(self, entry: Entry, sealed: UploadSet, held: "_Held") -> UploadSet:
         """The key file, written anew where it is missing or damaged."""
         campaign, folder = entry.campaign, Folder(self._settings.data, entry.campaign.id)
         folder.make()
@@ -149,21 +164,19 @@ class Workman:
 
         def write() -> bytes:
             rows = self._storage.uploads.rows(campaign.id, objects.CHUNK)
-            about = campaign.key_type(self._settings.role), sealed.count, sealed.checksum
-            return objects.write_keys(folder.keys, rows, *about, held.report(sealed.count))
+            expected = objects.Expected(campaign.key_type(self._settings.role), sealed.count, sealed.checksum)
+            return objects.write_keys(folder.keys, rows, expected, held.report(sealed.count))
 
         try:
             digest = await asyncio.to_thread(write)
         except objects.NotTheSealedSet:
-            raise Problem(
-                "the stored uploads are not the sealed ones; restore this server from its newest backup"
-            ) from None
+            raise _not_sealed("uploads are not the sealed") from None
         if sealed.key_file not in (None, digest):
-            raise Problem("the stored keys are not the sealed ones; restore this server from its newest backup")
+            raise _not_sealed("keys are not the sealed")
         await self._writer.run(lambda: self._storage.waves.keep_key_file(campaign.id, digest))
         return replace(sealed, key_file=digest)
 
-    async def _curve(self, entry: Entry, sealed: SealedSet, held: "_Held") -> None:
+    async def _curve(self, entry: Entry, sealed: UploadSet, held: "_Held") -> None:
         """This server's share of the whole curve, with its noise, on disk."""
         campaign, started = entry.campaign, time.monotonic()
         folder, noise = Folder(self._settings.data, campaign.id), source(self._settings.role, entry, sealed)
@@ -178,6 +191,10 @@ class Workman:
         await asyncio.to_thread(folder.save_curve, "noised", noise.covers, curve)
         metrics.CURVE_SECONDS.observe(time.monotonic() - started)
         log.event("curve-ready", campaign=to_base64url(campaign.id), seconds=round(time.monotonic() - started, 2))
+
+
+def _not_sealed(what: str) -> Problem:
+    return Problem(f"the stored {what} ones; restore this server from its newest backup")
 
 
 class _Held:

@@ -50,6 +50,7 @@ class Question:
             "n": self.n,
             "epsilon": c.epsilon,
             "mechanism": c.mechanism,
+            "checked": c.checked,
             "stratum": self.stratum,
         }
 

@@ -35,6 +35,7 @@ from campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, Posit
 from campaign.noise.tables import Floats, Table, build, tilt
 
 SEED_BYTES = 32
+_SET_SECRET = b"fss-ecdf noise secret 1\n"
 
 Counts = NDArray[np.int64]
 Draws = NDArray[np.uint64]
@@ -51,6 +52,11 @@ def covers(campaign: bytes, key_set: bytes, key_file: bytes) -> bytes:
     sets are independent, and their difference is as well hidden as each of them.
     """
     return campaign + key_set + key_file
+
+
+def set_secret(seed: bytes, covered: bytes) -> bytes:
+    """The secret of the noise of one set: an auditor who is given it learns nothing of the noise of another."""
+    return hmac.digest(seed, _SET_SECRET + covered, "sha256")
 
 
 class Prf:

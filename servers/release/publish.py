@@ -19,20 +19,21 @@ from fss import KeyBatch
 from fss import field as zp
 from fss.field import Words
 from servers import metrics
-from servers.compute.shares import Gone, KeyFile, saved_share, share_at
+from servers.compute.shares import Gone, saved_share, share_at
 from servers.compute.slots import Slots
+from servers.compute.sums import KeyFile
 from servers.lifecycle.budget import Budget
 from servers.peer import PeerClient
 from servers.release import noised
 from servers.release.answers import Floats, curve_errors
 from servers.release.groups import GroupQuestion
-from servers.release.noise import covers
+from servers.release.noise import covers, set_secret
 from servers.settings import Settings
 from servers.storage.campaigns import Entry
 from servers.storage.jobs import READY, Job
 from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
-from servers.storage.waves import SealedSet
+from servers.storage.waves import UploadSet
 
 Counts = NDArray[np.int64]
 Positions = NDArray[np.int64]
@@ -45,7 +46,7 @@ class Published:
     """One sealed set, and what is known of it in this process. Nothing of it changes any more; it only grows."""
 
     entry: Entry
-    sealed: SealedSet
+    sealed: UploadSet
     noised: Words | None = None
     counts: Counts | None = None
     errors: dict[str, Floats] = field(default_factory=dict)
@@ -239,15 +240,15 @@ class Publisher:
         return source(self._settings.role, of.entry, of.sealed)
 
 
-def source(role: int, entry: Entry, sealed: SealedSet) -> noised.Source:
+def source(role: int, entry: Entry, sealed: UploadSet) -> noised.Source:
     """The noise of a sealed set on this server; there is none before its keys are in a file with a digest."""
     if sealed.key_file is None:
         raise Unavailable("the keys are not ready yet", retry_after=2)
     bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
-    return noised.Source(entry.noise_seed, role, bound, entry.campaign)
+    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, entry.campaign)
 
 
-def key_file(settings: Settings, campaign: Campaign, sealed: SealedSet) -> KeyFile:
+def key_file(settings: Settings, campaign: Campaign, sealed: UploadSet) -> KeyFile:
     path = Folder(settings.data, campaign.id).keys
     return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
 

@@ -68,6 +68,11 @@ def add(db: Connection, campaign_id: bytes, wave: int) -> None:
     db.execute(JOBS.insert().values(campaign=campaign_id, wave=wave, phase=WAITING, progress=0.0, until=0.0))
 
 
+def drop(db: Connection, campaign_id: bytes, wave: int) -> None:
+    """In the transaction that opens the wave again."""
+    db.execute(JOBS.delete().where(_is(campaign_id, wave)))
+
+
 def _is(campaign_id: bytes, wave: int) -> sa.ColumnElement[bool]:
     return (JOBS.c.campaign == campaign_id) & (JOBS.c.wave == wave)
 

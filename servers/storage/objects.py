@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ from numpy.typing import NDArray
 from campaign.files import sync_directory, write_durably
 from campaign.spec import to_base64url
 from campaign.wire import UPLOAD_ID_BYTES
-from fss import KeyBatch, KeyType
-from fss.keys import FILE_HEADER_BYTES, file_header
+from fss import KeyBatch, KeyType, proof_file
+from fss.field import Words
+from fss.keys import file_header
+from fss.proof import Proofs, proof_words
 
 CHUNK = 8192
 _READ = 1 << 22
@@ -44,7 +47,32 @@ class Folder:
 
     @property
     def keys(self) -> Path:
+        """The keys of the sealed set."""
         return self.path / "keys"
+
+    @property
+    def candidates(self) -> Path:
+        """The keys that are being checked."""
+        return self.path / "candidates"
+
+    @property
+    def proofs(self) -> Path:
+        return self.path / "proofs"
+
+    def drop_candidates(self) -> None:
+        """What only the check needed."""
+        for path in (self.candidates, self.proofs, self.path / "candidates-curve"):
+            path.unlink(missing_ok=True)
+
+    def save_messages(self, checksum: bytes, messages: bytes) -> None:
+        """What the other server is told about the keys of a set, in the order of their ids."""
+        write_durably(self._messages(checksum), hashlib.sha256(messages).digest() + messages)
+
+    def load_messages(self, checksum: bytes) -> bytes | None:
+        return _undamaged(self._messages(checksum))
+
+    def _messages(self, checksum: bytes) -> Path:
+        return self.path / f"messages-{to_base64url(checksum)}"
 
     def make(self) -> None:
         self.path.mkdir(exist_ok=True, mode=0o700)
@@ -66,12 +94,8 @@ class Folder:
 
     def load_curve(self, kind: str, covers: bytes, bits: int, dtype: type[np.generic]) -> NDArray[np.generic] | None:
         """A curve of so many bits, if it was saved and is whole."""
-        try:
-            data = self._curve(kind, covers).read_bytes()
-        except OSError:
-            return None
-        digest, body = data[:_DIGEST], data[_DIGEST:]
-        if hashlib.sha256(body).digest() != digest:
+        body = _undamaged(self._curve(kind, covers))
+        if body is None:
             return None
         values = np.load(io.BytesIO(body), allow_pickle=False)
         return values if values.shape == (1 << bits,) and values.dtype == dtype else None
@@ -80,46 +104,89 @@ class Folder:
         return self.path / f"{kind}-{to_base64url(hashlib.sha256(covers).digest())}"
 
 
+def _undamaged(path: Path) -> bytes | None:
+    """What was written after its digest, if it is there and whole."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    digest, body = data[:_DIGEST], data[_DIGEST:]
+    return body if hashlib.sha256(body).digest() == digest else None
+
+
 class NotTheSealedSet(Exception):
     """The rows of the database are not those that were sealed."""
 
 
-def write_keys(
-    path: Path,
-    rows: Iterable[list[tuple[bytes, bytes]]],
-    type: KeyType,
-    count: int,
-    checksum: bytes,
-    progress: Callable[[int], None],
-) -> bytes:
-    """Write the keys of the sealed set, which must have this checksum; returns the digest of the file.
+Rows = Iterable[list[tuple[bytes, bytes]]]
 
-    An older file is replaced at the very end.
+
+@dataclass(frozen=True)
+class Expected:
+    """What a file of keys must hold: so many of this type, of uploads with this checksum."""
+
+    type: KeyType
+    count: int
+    checksum: bytes
+
+
+def write_keys(
+    path: Path, rows: Rows, expected: Expected, progress: Callable[[int], None], *, proofs: Path | None = None
+) -> bytes:
+    """Write the keys of a set, and the proofs behind them if a path for those is given; returns the digest of the keys.
+
+    Older files are replaced at the very end.
     """
-    partial, ids, done = path.with_suffix(".partial"), hashlib.sha256(_SET), 0
-    with partial.open("wb") as file:
-        file.write(file_header(type, count))
-        file.truncate(FILE_HEADER_BYTES + 8 * type.words * count)
-    partial.chmod(0o600)
-    words = np.memmap(partial, np.uint64, "r+", FILE_HEADER_BYTES, (type.words, count)) if count else None
+    type, count = expected.type, expected.count
+    ids, done = hashlib.sha256(_SET), 0
+    keys = _Columns(path, file_header(type, count), type.words, count)
+    proved = None if proofs is None else _Columns(proofs, proof_file.header(type, count), proof_words(type), count)
     for some in rows:
-        if words is None or done + len(some) > count:
+        if done + len(some) > count:
             raise NotTheSealedSet
         ids.update(b"".join(upload_id for upload_id, _ in some))
-        batch = KeyBatch.from_bytes(b"".join(key for _, key in some), type.binder, expected=type)
-        words[:, done : done + len(some)] = batch.words
+        batch = KeyBatch.from_bytes(b"".join(row[: type.key_bytes] for _, row in some), type.binder, expected=type)
+        keys.put(done, batch.words)
+        if proved is not None:
+            proved.put(done, Proofs.from_bytes(b"".join(row[type.key_bytes :] for _, row in some), type).words)
         done += len(some)
         progress(done)
-    if done != count or ids.digest() != checksum:
+    if done != count or ids.digest() != expected.checksum:
         raise NotTheSealedSet
-    if words is not None:
-        words.flush()
-    digest = file_digest(partial)
-    with partial.open("rb") as file:
-        os.fsync(file.fileno())
-    partial.replace(path)
-    sync_directory(path.parent)
+    if proved is not None:
+        proved.flush()
+        proof_file.finish(proved.partial)
+        proved.replace()
+    keys.flush()
+    digest = file_digest(keys.partial)
+    keys.replace()
     return digest
+
+
+class _Columns:
+    """A file of so many columns of words, level-major, written part by part beside the one that it replaces."""
+
+    def __init__(self, path: Path, header: bytes, words: int, count: int) -> None:
+        self._path, self.partial = path, path.with_suffix(".partial")
+        with self.partial.open("wb") as file:
+            file.write(header)
+            file.truncate(len(header) + 8 * words * count)
+        self.partial.chmod(0o600)
+        self._words = np.memmap(self.partial, np.uint64, "r+", len(header), (words, count)) if count else None
+
+    def put(self, start: int, columns: Words) -> None:
+        if self._words is not None:
+            self._words[:, start : start + columns.shape[1]] = columns
+
+    def flush(self) -> None:
+        if self._words is not None:
+            self._words.flush()
+
+    def replace(self) -> None:
+        with self.partial.open("rb") as file:
+            os.fsync(file.fileno())
+        self.partial.replace(self._path)
+        sync_directory(self._path.parent)
 
 
 def file_digest(path: Path) -> bytes:

@@ -17,6 +17,7 @@ CAMPAIGNS = sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Column("upload_token", sa.String(64)),
     sa.Column("noise_seed", sa.LargeBinary(32)),
+    sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
     sa.Column("stored", sa.Integer, nullable=False),
     sa.Column("erased", sa.Integer, nullable=False),  # uploads that were stored and withdrawn
 )
@@ -31,6 +32,8 @@ WAVES = sa.Table(
     sa.Column("sealed_count", sa.Integer),
     sa.Column("sealed_set", sa.LargeBinary(32)),
     sa.Column("orphans", sa.Integer),
+    sa.Column("rejected", sa.Integer, nullable=False),  # by checks so far
+    sa.Column("checked_set", sa.LargeBinary(32)),  # the checksum of the ids that were checked
     sa.Column("key_file", sa.LargeBinary(32)),  # its digest, once it is written
 )
 UPLOADS = sa.Table(
@@ -60,13 +63,15 @@ WITHDRAWN = sa.Table(
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("was_stored", sa.Boolean, nullable=False),
 )
-# What a sealing left out, kept until this server's operator confirms it.
+# What a sealing left out, or its check rejected, kept until this server's operator confirms it.
 LEFT_OUT = sa.Table(
     "left_out",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("invitation", sa.String(64)),
+    sa.Column("rejected", sa.Boolean, nullable=False),
 )
 LEDGER = sa.Table(
     "ledger",

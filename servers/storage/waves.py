@@ -1,4 +1,4 @@
-"""Waves: the sets of uploads that are frozen and sealed together, and what was left out of them."""
+"""Waves: the sets of uploads that are frozen, checked and sealed together, and what was left out of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,21 +6,23 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignSealed, NotSealed, PeerMismatch, SealNotAgreed, TooFewUploads
-from servers.storage import campaigns, jobs
-from servers.storage.database import BATCH, Transaction, forget
-from servers.storage.schema import CAMPAIGNS, LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
+from campaign.errors import CampaignSealed, NotSealed, SealNotAgreed, TooFewUploads
+from servers.storage import aside, campaigns, jobs
+from servers.storage.database import Transaction, forget
+from servers.storage.schema import CAMPAIGNS, LEFT_OUT, WAVES, WITHDRAWN
 
-OPEN, FROZEN, SEALED = "open", "frozen", "sealed"
+# An unchecked campaign goes from frozen to sealed at once.
+OPEN, FROZEN, CHECKING, SEALED = "open", "frozen", "checking", "sealed"
 
 
 @dataclass(frozen=True)
-class SealedSet:
-    """The uploads that a wave consists of, for good."""
+class UploadSet:
+    """The uploads that a wave consists of: for good once it is sealed, and while they are checked those that may be."""
 
     count: int
     checksum: bytes  # of the ids, on both servers the same
     orphans: int  # that were left out here
+    checked: bytes | None  # the checksum of the ids that were checked, if they were
     key_file: bytes | None  # the digest of this server's keys, once they are in one file
 
 
@@ -32,11 +34,12 @@ class Wave:
     state: str
     freezes: int
     agreed: bool
-    set: SealedSet | None
+    rejected: int  # uploads that did not pass the check, in this and earlier tries
+    set: UploadSet | None
 
     @property
-    def sealed(self) -> SealedSet:
-        if self.set is None:
+    def sealed(self) -> UploadSet:
+        if self.set is None or self.state != SEALED:
             raise NotSealed("the campaign takes uploads until it is sealed; only then can it be asked")
         return self.set
 
@@ -77,27 +80,52 @@ class Waves:
             _require_freeze(current, freeze)
             _set(db, campaign_id, current, state=OPEN, agreed=False)
 
-    def seal(self, campaign_id: bytes, freeze: int, ids: Sequence[bytes], checksum: bytes) -> Wave:
-        """Fix the set for good. What it leaves out is kept apart until this server's operator confirms.
+    def fix(self, campaign_id: bytes, freeze: int, ids: Sequence[bytes], checksum: bytes) -> Wave:
+        """Fix the set: for good, or, where keys are checked, but for those that do not pass.
 
-        The job that evaluates it is there in the same moment, so that no crash can come between.
+        What it leaves out is kept apart until this server's operator confirms. The job that goes on with it is there in
+        the same moment, so that no crash can come between.
         """
         with Transaction(self._engine) as db:
-            current = wave(db, campaign_id)
-            if current.state == SEALED:
-                if current.sealed.checksum != checksum:
+            current, campaign = wave(db, campaign_id), campaigns.entry(db, campaign_id).campaign
+            if current.set is not None:
+                if checksum not in (current.set.checksum, current.set.checked):
                     raise CampaignSealed("the campaign is sealed with another set of uploads")
                 return current
             _require_freeze(current, freeze)
-            agreed, least = set(ids), campaigns.entry(db, campaign_id).campaign.min_uploads
+            agreed, least = set(ids), campaign.min_uploads
             if len(agreed) < least:
                 raise TooFewUploads(f"{len(agreed)} uploads are fewer than the {least} promised")
-            orphans = _leave_out(db, campaign_id, agreed)
-            db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=len(agreed)))
-            about = {"sealed_count": len(agreed), "sealed_set": checksum, "orphans": orphans}
-            _set(db, campaign_id, current, state=SEALED, **about)
+            orphans = aside.leave_out(db, campaign_id, agreed)
+            about: dict[str, object] = {"sealed_count": len(agreed), "sealed_set": checksum, "orphans": orphans}
+            about |= {"state": CHECKING, "checked_set": checksum} if campaign.checked else {"state": SEALED}
+            _set(db, campaign_id, current, **about)
+            _set_stored(db, campaign_id, len(agreed))
+            if not campaign.checked:
+                db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             jobs.add(db, campaign_id, current.number)
+            return wave(db, campaign_id)
+
+    def settle(self, campaign_id: bytes, checked: bytes, rejected: Sequence[bytes], final: UploadSet) -> Wave:
+        """The check is over: seal what passed or, if that is too little, take uploads again. Can be repeated."""
+        with Transaction(self._engine) as db:
+            current, campaign = wave(db, campaign_id), campaigns.entry(db, campaign_id).campaign
+            if current.state != CHECKING or current.set is None or current.set.checked != checked:
+                return current
+            aside.reject(db, campaign_id, rejected)
+            count = current.rejected + len(rejected)
+            if final.count < campaign.min_uploads:
+                back = aside.take_back(db, campaign_id)
+                blank = dict.fromkeys(("sealed_count", "sealed_set", "orphans", "checked_set", "key_file"))
+                _set(db, campaign_id, current, state=OPEN, agreed=False, rejected=count, **blank)
+                erased = CAMPAIGNS.c.erased + len(rejected)
+                _set_stored(db, campaign_id, final.count + back, erased=erased)
+                jobs.drop(db, campaign_id, current.number)
+            else:
+                about = {"sealed_count": final.count, "sealed_set": final.checksum, "key_file": final.key_file}
+                _set(db, campaign_id, current, state=SEALED, rejected=count, **about)
+                _set_stored(db, campaign_id, final.count)
+                db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             return wave(db, campaign_id)
 
     def keep_key_file(self, campaign_id: bytes, digest: bytes) -> None:
@@ -105,17 +133,20 @@ class Waves:
             _set(db, campaign_id, wave(db, campaign_id), key_file=digest)
 
     def left_out(self, campaign_id: bytes) -> int:
-        """How many uploads that were left out of the set are still kept."""
+        """How many uploads that were left out of the set, or rejected, are still kept."""
         mine = LEFT_OUT.c.campaign == campaign_id
         with self._engine.connect() as db:
             return int(db.execute(sa.select(sa.func.count()).select_from(LEFT_OUT).where(mine)).scalar_one())
 
     def erase_left_out(self, campaign_id: bytes) -> int:
-        """The operator confirms the sealing: what was left out is erased. Returns how many uploads that were."""
+        """The operator confirms: what was left out or rejected is erased. Returns how many uploads that were."""
         with Transaction(self._engine) as db:
-            if wave(db, campaign_id).state != SEALED:
+            current, mine = wave(db, campaign_id), LEFT_OUT.c.campaign == campaign_id
+            if current.state == CHECKING:
+                raise NotSealed("the uploads are being checked; what is left out is certain when they are sealed")
+            if current.state != SEALED and not current.rejected:
                 raise NotSealed("nothing has been left out yet; the campaign is not sealed")
-            erased = db.execute(LEFT_OUT.delete().where(LEFT_OUT.c.campaign == campaign_id)).rowcount
+            erased = db.execute(LEFT_OUT.delete().where(mine)).rowcount
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
         return erased
 
@@ -127,9 +158,9 @@ def wave(db: Connection, campaign_id: bytes, number: int = 0) -> Wave:
         campaigns.entry(db, campaign_id)  # says whether it is unknown or deleted
         raise LookupError(f"wave {number}")
     fixed = None
-    if row.state == SEALED:
-        fixed = SealedSet(row.sealed_count, row.sealed_set, row.orphans, row.key_file)
-    return Wave(row.number, row.state, row.freezes, row.agreed, fixed)
+    if row.state in (CHECKING, SEALED):
+        fixed = UploadSet(row.sealed_count, row.sealed_set, row.orphans, row.checked_set, row.key_file)
+    return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed)
 
 
 def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:
@@ -137,20 +168,10 @@ def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) ->
     db.execute(WAVES.update().where(mine).values(**values))
 
 
+def _set_stored(db: Connection, campaign_id: bytes, stored: int, **more: object) -> None:
+    db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=stored, **more))
+
+
 def _require_freeze(current: Wave, freeze: int) -> None:
     if current.state != FROZEN or current.freezes != freeze:
         raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")
-
-
-def _leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
-    """Move what is not in the agreed set aside; returns how many uploads that are."""
-    here = set(db.execute(sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id)).scalars())
-    if not agreed <= here:
-        raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
-    orphans = sorted(here - agreed)
-    for start in range(0, len(orphans), BATCH):
-        some = (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(orphans[start : start + BATCH])
-        left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id, UPLOADS.c.key).where(some)
-        db.execute(LEFT_OUT.insert().from_select(["campaign", "id", "key"], left))
-        db.execute(UPLOADS.delete().where(some))
-    return len(orphans)

@@ -14,6 +14,7 @@ def fields(**changes: Any) -> dict[str, Any]:
         "question": "What risk does the model give your patients?",
         "grid": LINEAR,
         "epsilon": 1.0,
+        "checked": False,
         **changes,
     }
     return {key: value for key, value in made.items() if value is not ...}

@@ -17,7 +17,15 @@ def test_codes_are_unique_and_stable() -> None:
             "campaign-deleted",
             "campaign-exists",
         ],
-        *["campaign-full", "campaign-sealed", "digest-mismatch", "head-too-large", "internal", "invalid-campaign"],
+        *[
+            "campaign-full",
+            "campaign-sealed",
+            "challenge-mismatch",
+            "digest-mismatch",
+            "head-too-large",
+            "internal",
+            "invalid-campaign",
+        ],
         *["invalid-input"],
         *["invalid-query", "invalid-upload", "invalid-value", "invitation-spent", "no-such-route", "not-authenticated"],
         *[

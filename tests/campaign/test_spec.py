@@ -17,16 +17,22 @@ from tests.campaign.helpers import LINEAR, campaign
 
 def test_frozen_digest() -> None:
     """Stored campaigns depend on it."""
-    made = campaign(strata=["no", "yes"], opens="2026-01-01T00:00:00Z", closes="2026-06-30T20:00:00+02:00")
+    pledges = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E"}] * 2
+    times = {"opens": "2026-01-01T00:00:00Z", "closes": "2026-06-30T20:00:00+02:00"}
+    made = campaign(strata=["no", "yes"], servers=pledges, checked=True, **times)
     assert made.canonical.decode() == (
-        '{"admission":"open","closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
+        '{"admission":"open","checked":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
         '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
         '"kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,'
         '"opens":"2026-01-01T00:00:00Z",'
-        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","strata":["no","yes"],'
+        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf",'
+        '"servers":[{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
+        '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
+        '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
+        '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
         '"title":"Risk score","unit":""}'
     )
-    assert to_base64url(made.digest) == "Vbvs3bBFI0Cjyq8clMW0qehmjWf0G1DxxV5mz0k2C9A"
+    assert to_base64url(made.digest) == "j9A7TWjUOjo4ymD83JyiTMoKtcn7tH8osDGmYS5dVkM"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from campaign.errors import DigestMismatch, InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import to_base64url
+from campaign.spec import Campaign, to_base64url
 from campaign.wire import (
     EcdfAnswer,
     ShareQuery,
@@ -25,7 +25,7 @@ from fss import dcf
 from fss.proof import proof_bytes
 from tests.campaign.helpers import campaign
 
-CAMPAIGN = campaign()
+CAMPAIGN, CHECKED = campaign(), campaign(checked=True)
 RNG = np.random.default_rng(1)
 
 
@@ -73,35 +73,40 @@ def test_bad_envelopes(data: bytes, message: str) -> None:
 
 def proved_uploads(count: int = 3, party: int = 0) -> Uploads:
     rand = RNG.bytes(dcf.PROVED_RAND_BYTES * count)
-    keys, proofs = dcf.gen_proved(np.arange(count), bits=CAMPAIGN.bits, binder=CAMPAIGN.id, rand=rand)
+    keys, proofs = dcf.gen_proved(np.arange(count), bits=CHECKED.bits, binder=CHECKED.id, rand=rand)
     return Uploads(RNG.integers(0, 256, (count, 16), dtype=np.uint8), keys[party], proofs[party])
 
 
-PROVED = encode_uploads(CAMPAIGN, proved_uploads())
-PROOF = proof_bytes(CAMPAIGN.key_type(0))
+PROVED = encode_uploads(CHECKED, proved_uploads())
+PROOF = proof_bytes(CHECKED.key_type(0))
+
+
+def _for(campaign: Campaign, envelope: bytes) -> bytes:
+    """The same envelope with another campaign's digest."""
+    return envelope[:8] + campaign.digest + envelope[40:]
 
 
 def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> None:
     sent = proved_uploads(5, party=1)
     assert sent.proofs is not None
-    data = encode_uploads(CAMPAIGN, sent)
-    assert len(data) == upload_bytes(CAMPAIGN, 5, proved=True) == 48 + 5 * (ENTRY + PROOF)
-    body = b"FSSU" + bytes([2, 1]) + struct.pack("<H", PROOF) + CAMPAIGN.digest + struct.pack("<II", 5, ENTRY - 16)
+    data = encode_uploads(CHECKED, sent)
+    assert len(data) == upload_bytes(CHECKED, 5) == 48 + 5 * (ENTRY + PROOF)
+    body = b"FSSU" + bytes([2, 1]) + struct.pack("<H", PROOF) + CHECKED.digest + struct.pack("<II", 5, ENTRY - 16)
     for i in range(5):
         body += sent.ids[i].tobytes() + sent.keys[i : i + 1].to_bytes() + sent.proofs[i : i + 1].to_bytes()
     assert data == body
-    got = decode_uploads(data, CAMPAIGN, 1, proved=True)
+    got = decode_uploads(data, CHECKED, 1)
     assert got.proofs is not None
     assert np.array_equal(got.proofs.words, sent.proofs.words)
     assert np.array_equal(got.keys.words, sent.keys.words)
-    assert encode_uploads(CAMPAIGN, got) == data
+    assert encode_uploads(CHECKED, got) == data
 
 
 @pytest.mark.parametrize(
     ("data", "proved", "message"),
     [
-        (ENVELOPE, True, f"proofs of this campaign have {PROOF} bytes, the upload says 0"),
-        (PROVED, False, f"proofs of this campaign have 0 bytes, the upload says {PROOF}"),
+        (_for(CHECKED, ENVELOPE), True, f"proofs of this campaign have {PROOF} bytes, the upload says 0"),
+        (_for(CAMPAIGN, PROVED), False, f"proofs of this campaign have 0 bytes, the upload says {PROOF}"),
         (PROVED[:-1], True, "3 uploads make"),
         (PROVED + b"\0", True, "3 uploads make"),
         (PROVED[:6] + struct.pack("<H", PROOF - 8) + PROVED[8:], True, f"the upload says {PROOF - 8}"),
@@ -111,7 +116,7 @@ def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> 
 )
 def test_bad_envelopes_with_proofs(data: bytes, proved: bool, message: str) -> None:
     with pytest.raises(InvalidUpload, match=message):
-        decode_uploads(data, CAMPAIGN, 0, proved=proved)
+        decode_uploads(data, CHECKED if proved else CAMPAIGN, 0)
 
 
 def test_an_envelope_of_another_campaign_names_both_digests() -> None:
@@ -132,11 +137,12 @@ def mutations(draw: st.DrawFn) -> bytes:
 @example(ENVELOPE, False)
 @example(PROVED, True)
 def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes, proved: bool) -> None:
+    of = CHECKED if proved else CAMPAIGN
     try:
-        got = decode_uploads(data, CAMPAIGN, 0, proved=proved)
+        got = decode_uploads(data, of, 0)
     except (InvalidUpload, DigestMismatch):
         return
-    assert encode_uploads(CAMPAIGN, got) == data
+    assert encode_uploads(of, got) == data
 
 
 def test_shares_round_trip() -> None:
@@ -183,6 +189,7 @@ def test_answers_carry_signed_counts() -> None:
         n=10,
         epsilon=1.0,
         mechanism="slice-tree",
+        checked=True,
         stratum="all",
         thresholds=[0.5, 1.0],
         counts=[-3, 12],

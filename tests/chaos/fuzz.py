@@ -177,7 +177,7 @@ def other_targets(folder: Path) -> list[Target]:
     keys = [envelopes(c, np.arange(n))[0] for n in (1, 2)]
     bare = [decode_uploads(data, c, 0).keys.to_bytes() for data in keys]
     shares = Shares(1, bytes(32), 7, np.arange(5, dtype=np.uint64))
-    listed = Listed(False, 3, c.digest, bytes(range(48)))
+    listed = Listed("frozen", 3, c.digest, bytes(range(48)))
     digest = to_base64url(c.digest)
     return [
         Target(

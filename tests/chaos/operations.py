@@ -136,7 +136,7 @@ class Play:
 
 def new_batch(campaign: Campaign, count: int, rng: random.Random) -> Batch:
     positions = _positions(campaign, count, rng)
-    keys_from = rng.randbytes(count * key_rand_bytes())
+    keys_from = rng.randbytes(count * key_rand_bytes(campaign))
     row = np.frombuffer(rng.randbytes(16 * count), np.uint8).reshape(count, 16)
     shared = share_positions(Placed(np.array(positions), 0, 0), campaign, keys_from, row)
     ids = tuple(shared.ids[i].tobytes() for i in range(count))

@@ -190,14 +190,14 @@ def test_share_is_reproducible_and_prints_nothing() -> None:
 
 @pytest.mark.parametrize("scheme", ["dcf", "dpf"])
 def test_envelopes_with_proofs_pass_the_check(scheme: str) -> None:
-    campaign = new_campaign(grid=DAYS, scheme=scheme)
-    shared = dealer.share([5, 6, 200], campaign, rand=os.urandom, proved=True)
-    plain = dealer.share([5, 6, 200], campaign, rand=os.urandom)
+    campaign, unchecked = (new_campaign(grid=DAYS, scheme=scheme, checked=checked) for checked in (True, False))
+    shared = dealer.share([5, 6, 200], campaign)
+    plain = dealer.share([5, 6, 200], unchecked)
     assert len(shared.envelope(0)) == len(plain.envelope(0)) + 3 * 112
     challenge = derive(campaign.key_type(0).scheme, campaign.bits, campaign.digest, bytes(32), bytes(32))
     told = []
     for server in (0, 1):
-        got = decode_uploads(shared.envelope(server), campaign, server, proved=True)
+        got = decode_uploads(shared.envelope(server), campaign, server)
         assert got.proofs is not None
         told.append(sum_and_messages(got.keys, got.proofs, challenge)[1])
     assert accept(told[0], told[1], challenge).all()

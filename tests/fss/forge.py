@@ -32,18 +32,22 @@ class Forger:
     scheme: str
     bits: int = BITS
     seed: int = 0
+    binder: bytes = BINDER
     rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, self.bits])
-        self.oracle = CheckOracle(self.scheme, self.bits, BINDER)
+        self.oracle = CheckOracle(self.scheme, self.bits, self.binder)
+
+    def uploads(self) -> "Uploads":
+        return Uploads(self.scheme, self.bits, self.binder)
 
     def keys(self, alpha: int, beta: int = 1) -> tuple[Key, Key]:
         return self.oracle.tree.gen(alpha, beta % P, self.rng.bytes(32))
 
     def words(self, key: Key) -> Words:
         """Root, control word, corrections, leaves."""
-        body = key.serialise(BINDER)[8:]
+        body = key.serialise(self.binder)[8:]
         return [int.from_bytes(body[i : i + 8], "little") for i in range(0, len(body), 8)]
 
     def key(self, party: int, words: Words) -> Key:
@@ -68,6 +72,7 @@ class Uploads:
 
     scheme: str
     bits: int = BITS
+    binder: bytes = BINDER
     keys: list[tuple[Key, Key]] = field(default_factory=list)
     proofs: list[tuple[Proof, Proof]] = field(default_factory=list)
 
@@ -77,7 +82,7 @@ class Uploads:
 
     def of_server(self, b: int) -> tuple[KeyBatch, Proofs]:
         """Through the servers' own strict decoders."""
-        keys = KeyBatch.from_bytes(b"".join(pair[b].serialise(BINDER) for pair in self.keys), BINDER)
+        keys = KeyBatch.from_bytes(b"".join(pair[b].serialise(self.binder) for pair in self.keys), self.binder)
         elements = [x for pair in self.proofs for x in pair[b]]
         return keys, Proofs.from_bytes(b"".join(x.to_bytes(8, "little") for x in elements), keys.type)
 

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from campaign.spec import Campaign
-from harness.live import Pair, envelopes
+from harness.live import Pair, envelopes, pledges
 from tests.campaign.helpers import campaign
 
 
 def new_campaign(**changes: Any) -> Campaign:
-    return campaign(**{"id": secrets.token_bytes(32), "min_uploads": 10, **changes})
+    """Of these servers; unchecked, so that tests of other things need not wait for the check."""
+    id = changes.get("id", secrets.token_bytes(32))
+    about = {"id": id, "min_uploads": 10, "checked": False, "servers": pledges(id)}
+    return campaign(**{**about, **changes})
 
 
 def values(count: int, seed: int = 0) -> np.ndarray[Any, Any]:

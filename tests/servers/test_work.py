@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from campaign.spec import Campaign
-from fss.field import Words
 from harness.live import Pair, envelopes
-from servers.compute.worker import Slice, slice_sum
+from servers.compute.worker import Part, Slice, slice_sum
 from servers.lifecycle import admission, work
 from servers.server import Server, no_crash
 from servers.settings import load
@@ -29,7 +28,7 @@ class Held:
     def __init__(self) -> None:
         self.go = asyncio.Event()
 
-    async def run(self, task: Slice) -> Words:
+    async def run(self, task: Slice) -> Part:
         await self.go.wait()
         return await asyncio.to_thread(slice_sum, task)
 
@@ -42,7 +41,7 @@ async def working(folder: Path) -> AsyncIterator[tuple[Server, Held]]:
     """One server without its network, whose curves wait."""
     settings = load(Pair(folder).folder / "server0" / "server.toml")
     server, held = Server(settings, lambda: datetime.now(UTC)), Held()
-    server.workman = work.Workman(settings, server.storage, server.writer, held, lambda: 0.0, no_crash)
+    server.workman = work.Workman(settings, server.storage, server.writer, held, server.checker, lambda: 0.0, no_crash)
     await server.start()
     try:
         yield server, held
@@ -58,7 +57,7 @@ def sealed(server: Server) -> Campaign:
     server.storage.waves.agree(campaign.id)
     freeze = server.storage.waves.freeze(campaign.id, closed=False).freezes
     ids = sorted(upload_id for upload_id, _ in rows)
-    server.storage.waves.seal(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
+    server.storage.waves.fix(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
     return campaign
 
 

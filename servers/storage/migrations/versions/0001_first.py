@@ -15,6 +15,7 @@ def upgrade() -> None:
         sa.Column("deleted", sa.Boolean, nullable=False),
         sa.Column("upload_token", sa.String(64)),
         sa.Column("noise_seed", sa.LargeBinary(32)),
+        sa.Column("peer_seed", sa.LargeBinary(32)),
         sa.Column("stored", sa.Integer, nullable=False),
         sa.Column("erased", sa.Integer, nullable=False),
     )
@@ -28,6 +29,8 @@ def upgrade() -> None:
         sa.Column("sealed_count", sa.Integer),
         sa.Column("sealed_set", sa.LargeBinary(32)),
         sa.Column("orphans", sa.Integer),
+        sa.Column("rejected", sa.Integer, nullable=False),
+        sa.Column("checked_set", sa.LargeBinary(32)),
         sa.Column("key_file", sa.LargeBinary(32)),
     )
     op.create_table(
@@ -58,6 +61,8 @@ def upgrade() -> None:
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("key", sa.LargeBinary, nullable=False),
+        sa.Column("invitation", sa.String(64)),
+        sa.Column("rejected", sa.Boolean, nullable=False),
     )
     op.create_table(
         "ledger",

@@ -1,0 +1,89 @@
+"""What a server is known by for good: one secret file, from which its part of every challenge and its signature follow.
+
+It is no part of the database, so that restoring that brings nothing back; a server that lost it cannot go on with the
+campaigns it made pledges for.
+"""
+
+import hmac
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from campaign.errors import ChallengeMismatch, InvalidCampaign
+from campaign.spec import Campaign, Pledge
+from client.program import BadSettings
+from fss import challenge
+
+SECRET_BYTES = 32
+_SIGNING = b"fss-ecdf signing key 1\n"
+
+
+class Identity:
+    """One server's long-term secret. Does not print it."""
+
+    def __init__(self, secret: bytes, role: int) -> None:
+        self._secret, self.role = secret, role
+        self._signer = Ed25519PrivateKey.from_private_bytes(hmac.digest(secret, _SIGNING, "sha256"))
+
+    @classmethod
+    def load(cls, path: Path, role: int) -> "Identity":
+        try:
+            secret = bytes.fromhex(path.read_text().strip())
+        except ValueError:
+            secret = b""
+        if len(secret) != SECRET_BYTES:
+            raise BadSettings(f"{path}: must hold {SECRET_BYTES} bytes in hexadecimal, as fss-server init wrote them")
+        return cls(secret, role)
+
+    def __repr__(self) -> str:
+        return f"<Identity of server {self.role}>"
+
+    @property
+    def signing_key(self) -> bytes:
+        """The public key."""
+        return self._signer.public_key().public_bytes_raw()
+
+    def sign(self, message: bytes) -> bytes:
+        return self._signer.sign(message)
+
+    def pledge(self, campaign_id: bytes) -> Pledge:
+        """What stands in a campaign of this id for this server."""
+        committed = challenge.commitment(self.role, campaign_id, self._seed(campaign_id))
+        return Pledge(commitment=committed, signing_key=self.signing_key)
+
+    def _seed(self, campaign_id: bytes) -> bytes:
+        return challenge.check_seed(self._secret, campaign_id)
+
+    def check_seed(self, campaign: Campaign) -> bytes:
+        """This server's part of the challenge: only the one that the campaign was made with."""
+        seed = self._seed(campaign.id)
+        if not fits(campaign, self.role, seed):
+            raise ChallengeMismatch(
+                "this server's secret is not the one that the campaign was created with; restore its identity file"
+            )
+        return seed
+
+    def require_pledges(self, campaign: Campaign, peer_key: bytes) -> None:
+        """The campaign holds what this server would pledge, and the other server's key is the one known here."""
+        if campaign.servers is None:
+            raise InvalidCampaign("the campaign has no pledges of the servers; ask GET /v1/pledges/ID for them")
+        if campaign.servers[self.role] != self.pledge(campaign.id):
+            raise InvalidCampaign(f"servers.{self.role}: this is not what server {self.role} pledges for this id")
+        if campaign.servers[1 - self.role].signing_key != peer_key:
+            raise InvalidCampaign(f"servers.{1 - self.role}: not the signing key that this server knows of the other")
+
+
+def fits(campaign: Campaign, role: int, seed: bytes) -> bool:
+    """Whether a server's part of the challenge is the one that it committed to in the campaign."""
+    if campaign.servers is None or len(seed) != challenge.SEED_BYTES:
+        return False
+    return challenge.fits(campaign.servers[role].commitment, role, campaign.id, seed)
+
+
+def is_signed(key: bytes, message: bytes, signature: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""Sums of a whole key file, slice by slice; what is done is saved now and then, so that others can go on with it."""
+
+import asyncio
+import hashlib
+import io
+import json
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from campaign.files import write_durably
+from campaign.spec import Campaign
+from fss import KeyType, field
+from fss.field import Words
+from servers.compute.executor import Executor
+from servers.compute.unnoised import Unnoised
+from servers.compute.worker import Check, Part, Slice
+
+Report = Callable[[float], Awaitable[None]]
+
+SLICE = 4096
+SAVE_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """The keys of a set, how they are checked, if they are, and where their sum is kept."""
+
+    path: Path
+    type: KeyType
+    digest: bytes
+    count: int
+    check: Check | None = None
+
+    def slices(self) -> list[Slice]:
+        starts = range(0, self.count, SLICE)
+        return [Slice(str(self.path), self.type, s, min(s + SLICE, self.count), self.check) for s in starts]
+
+    @property
+    def sum_path(self) -> Path:
+        return self.path.with_name("curve" if self.path.name == "keys" else f"{self.path.name}-curve")
+
+    def name(self) -> str:
+        """What a saved sum belongs to."""
+        about = b"" if self.check is None else self.check.digest + b"".join(self.check.seeds)
+        return hashlib.sha256(self.digest + about).hexdigest()
+
+
+class Sum:
+    """A sum under way: which slices are in it. Saved as one file, so that sum and slices always fit together."""
+
+    def __init__(self, file: KeyFile) -> None:
+        self.file, self._slices = file, file.slices()
+        self.total, self.done = np.zeros(1 << file.type.bits, np.uint64), set[int]()
+        self.messages = np.zeros((3, 0 if file.check is None else file.count), np.uint64)
+        self._load()
+
+    @property
+    def share(self) -> float:
+        return len(self.done) / max(1, len(self._slices))
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.done) == len(self._slices)
+
+    def todo(self) -> list[int]:
+        return [n for n in range(len(self._slices)) if n not in self.done]
+
+    def _load(self) -> None:
+        try:
+            head, body = self.file.sum_path.read_bytes().split(b"\n", 1)
+            about, data = json.loads(head), io.BytesIO(body)
+            total, messages = (np.load(data, allow_pickle=False) for _ in range(2))
+            fits = about["keys"] == self.file.name() and about["slices"] == len(self._slices)
+            fits = fits and about["sum"] == hashlib.sha256(body).hexdigest()
+            done = {int(n) for n in about["done"]}
+        except Exception:  # whatever is wrong with it, it can be made again
+            return
+        fits = fits and (total.shape, messages.shape) == (self.total.shape, self.messages.shape)
+        if fits and total.dtype == messages.dtype == np.uint64 and field.is_canonical(total):
+            self.total, self.messages, self.done = total, messages, done
+
+    def add(self, number: int, part: Part) -> None:
+        self.total = field.add(self.total, part.sums)
+        if self.file.check is not None:
+            self.messages[:, self._slices[number].start : self._slices[number].stop] = part.messages
+        self.done.add(number)
+
+    def save(self) -> None:
+        body = io.BytesIO()
+        np.save(body, self.total)
+        np.save(body, self.messages)
+        about = {"keys": self.file.name(), "slices": len(self._slices), "done": sorted(self.done)}
+        about["sum"] = hashlib.sha256(body.getvalue()).hexdigest()
+        write_durably(self.file.sum_path, json.dumps(about).encode() + b"\n" + body.getvalue())
+
+    def become(self, file: KeyFile, without: Words) -> None:
+        """The sum of another file, that of the same keys but for some whose sum this is; kept under its name."""
+        self.total = field.sub(self.total, without)
+        self.file, self._slices = file, file.slices()
+        self.messages, self.done = np.zeros((3, 0), np.uint64), set(range(len(self._slices)))
+        self.save()
+
+    def curve(self, campaign: Campaign) -> Unnoised:
+        return Unnoised(self.total if campaign.scheme == "dcf" else field.prefix_sum(self.total))
+
+
+async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
+    """The whole sum; goes on with what an earlier run has saved beside the key file."""
+    slices, result = file.slices(), await asyncio.to_thread(Sum, file)
+    todo, saved = result.todo(), time.monotonic()
+    await report(result.share)
+
+    async def one(number: int) -> tuple[int, Part]:
+        return number, await executor.run(slices[number])
+
+    # A few more than there are workers, so that none waits, but no more results in memory than that.
+    running: set[asyncio.Task[tuple[int, Part]]] = set()
+    try:
+        while todo or running:
+            while todo and len(running) < 2 * executor.workers:
+                running.add(asyncio.create_task(one(todo.pop(0))))
+            finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in finished:
+                result.add(*task.result())
+            await report(result.share)
+            if time.monotonic() - saved > SAVE_EVERY_S and todo:
+                await _save(result)
+                saved = time.monotonic()
+    finally:
+        for task in running:
+            task.cancel()
+    await _save(result)
+    return result
+
+
+async def _save(result: Sum) -> None:
+    """A full disk costs a resumption, not the result."""
+    with suppress(OSError):
+        await asyncio.to_thread(result.save)

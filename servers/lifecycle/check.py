@@ -1,0 +1,203 @@
+"""The check of keys, between freezing and sealing, on both servers at once: background work on a set that is fixed.
+
+    1. keys and proofs of the set go into files
+    2. the servers tell each other their parts of the challenge, each of which must fit the campaign's commitments
+    3. one pass over the keys: their sum, and a message about each key
+    4. the messages are exchanged; both servers come to the same verdict
+    5. what failed is put aside, its sum is subtracted, the rest is sealed; or, if that is too little, the wave is open
+       again
+
+Every step is durable or can be made again, and each server goes through them at its own pace. A campaign has one
+challenge for ever: both parts follow from secrets that were committed to in the campaign itself.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from campaign.errors import ChallengeMismatch, PeerMismatch, PeerUnavailable, Unavailable
+from campaign.spec import Campaign, check_digest, to_base64url
+from campaign.wire import CheckMessagesQuery, CheckSeed, read
+from client.identity import Identity, fits
+from fss import FssError
+from fss.check import MESSAGE_BYTES, Messages, accept
+from fss.proof_file import is_whole as proofs_are_whole
+from servers import log, metrics
+from servers.compute.executor import Executor
+from servers.compute.shares import CheckedShare
+from servers.compute.sums import KeyFile
+from servers.compute.worker import Check
+from servers.peer import PeerClient
+from servers.storage import objects
+from servers.storage.campaigns import Entry
+from servers.storage.objects import Expected, Folder, set_checksum, split_ids
+from servers.storage.storage import Storage, Writer
+from servers.storage.waves import OPEN, UploadSet, Wave
+
+AT_ONCE = 1 << 16  # messages in one answer
+
+Note = Callable[[str, float], None]
+Crash = Callable[[str], None]
+
+
+class Later(Exception):
+    """The other server is not so far yet; go on with this job in a moment."""
+
+
+@dataclass(frozen=True)
+class Checker:
+    """Takes one wave through the check."""
+
+    role: int
+    folder: Callable[[bytes], Folder]
+    storage: Storage
+    writer: Writer
+    peer: PeerClient
+    identity: Identity
+    executor: Executor
+    crash: Crash
+
+    async def run(self, entry: Entry, wave: Wave, note: Note) -> Wave:
+        """Returns the wave, sealed or open again."""
+        campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id), wave.set
+        assert candidates is not None
+        note("writing keys", 0.0)
+        folder.make()
+        digest = await self._files(campaign, folder, candidates, note)
+        self.crash("check-files-written")
+        seeds = await self._seeds(entry)
+        self.crash("check-seeds-exchanged")
+
+        async def report(done: float) -> None:
+            note("checking", done)
+
+        check = Check(str(folder.proofs), campaign.digest, seeds)
+        file = KeyFile(folder.candidates, campaign.key_type(self.role), digest, candidates.count, check)
+        share = await CheckedShare.of(file, self.executor, report)
+        await asyncio.to_thread(folder.save_messages, candidates.checksum, share.messages.to_bytes())
+        self.crash("check-messages-saved")
+        note("waiting for the other server", 1.0)
+        theirs = await self._peer_messages(campaign, candidates)
+        pair = (share.messages, theirs) if self.role == 0 else (theirs, share.messages)
+        accepted = accept(*pair, check.challenge(file.type))
+        return await self._settle(entry, wave, file, share, accepted)
+
+    async def _files(self, campaign: Campaign, folder: Folder, candidates: UploadSet, note: Note) -> bytes:
+        """Keys and proofs, written anew where they are missing or damaged; the digest of the keys."""
+        known = candidates.key_file
+        if known is not None and await asyncio.to_thread(_are_whole, folder, known):
+            return known
+        expected = Expected(campaign.key_type(self.role), candidates.count, candidates.checksum)
+        rows = self.storage.uploads.rows(campaign.id, objects.CHUNK)
+
+        def write() -> bytes:
+            def progress(done: int) -> None:
+                note("writing keys", done / max(1, candidates.count))
+
+            return objects.write_keys(folder.candidates, rows, expected, progress, proofs=folder.proofs)
+
+        digest = await asyncio.to_thread(write)
+        await self.writer.run(lambda: self.storage.waves.keep_key_file(campaign.id, digest))
+        return digest
+
+    async def _seeds(self, entry: Entry) -> tuple[bytes, bytes]:
+        """Both parts of the challenge, ours first told to the other server."""
+        campaign, mine, theirs = entry.campaign, self.identity.check_seed(entry.campaign), entry.peer_seed
+        if theirs is None:
+            message = CheckSeed(digest=campaign.digest, seed=mine).to_json().encode()
+            try:
+                answer = read(CheckSeed, await self.peer.call("POST", campaign.id, "/challenge", content=message))
+            except (PeerUnavailable, Unavailable) as problem:
+                raise Later(problem.detail) from None
+            check_digest(campaign.digest, answer.digest)
+            if not fits(campaign, 1 - self.role, answer.seed):
+                raise ChallengeMismatch("the other server's part of the challenge is not the one it committed to")
+            theirs = answer.seed
+            await self.writer.run(lambda: self.storage.campaigns.keep_peer_seed(campaign.id, theirs))
+        return (mine, theirs) if self.role == 0 else (theirs, mine)
+
+    async def _peer_messages(self, campaign: Campaign, candidates: UploadSet) -> Messages:
+        parts = []
+        for start in range(0, candidates.count, AT_ONCE):
+            stop = min(start + AT_ONCE, candidates.count)
+            about = {"digest": campaign.digest, "checksum": candidates.checksum, "start": start, "stop": stop}
+            message = CheckMessagesQuery.model_validate(about).to_json().encode()
+            most = MESSAGE_BYTES * AT_ONCE
+            try:
+                data = await self.peer.call("POST", campaign.id, "/messages", content=message, most=most)
+                parts.append(Messages.from_bytes(data, stop - start))
+            except (PeerUnavailable, Unavailable) as problem:
+                raise Later(problem.detail) from None
+            except FssError as error:
+                raise PeerMismatch(f"the other server's messages: {error}") from None
+        return Messages.concatenate(parts)
+
+    async def _settle(
+        self, entry: Entry, wave: Wave, file: KeyFile, share: CheckedShare, accepted: NDArray[np.bool_]
+    ) -> Wave:
+        campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id), wave.set
+        assert candidates is not None
+        ids = await asyncio.to_thread(lambda: split_ids(self.storage.uploads.ids(campaign.id)))
+        rejected = {ids[i] for i in np.flatnonzero(~accepted)}
+        checksum = set_checksum(b"".join(i for i in ids if i not in rejected))
+        final = UploadSet(file.count - len(rejected), checksum, candidates.orphans, candidates.checksum, None)
+        if final.count >= campaign.min_uploads:
+            final = await asyncio.to_thread(self._keep, campaign, final, rejected, share, accepted)
+        self.crash("check-decided")
+        settled = await self.writer.run(
+            lambda: self.storage.waves.settle(campaign.id, candidates.checksum, sorted(rejected), final)
+        )
+        self.crash("check-settled")
+        metrics.REJECTED.inc(len(rejected))
+        outcome = {"accepted": final.count, "rejected": len(rejected), "state": settled.state}
+        log.event("keys-checked", campaign=to_base64url(campaign.id), **outcome)
+        await asyncio.to_thread(folder.drop_candidates)
+        return settled
+
+    def _keep(
+        self,
+        campaign: Campaign,
+        final: UploadSet,
+        rejected: set[bytes],
+        share: CheckedShare,
+        accepted: NDArray[np.bool_],
+    ) -> UploadSet:
+        """Keys, sum and messages of what passed, on disk before anything is settled."""
+        folder, type = self.folder(campaign.id), campaign.key_type(self.role)
+        rows = self.storage.uploads.rows(campaign.id, objects.CHUNK)
+        kept = ([row for row in some if row[0] not in rejected] for some in rows)
+        digest = objects.write_keys(folder.keys, kept, Expected(type, final.count, final.checksum), lambda _: None)
+        told = Messages(np.ascontiguousarray(share.messages.words[:, accepted]))
+        folder.save_messages(final.checksum, told.to_bytes())
+        share.keep(accepted, KeyFile(folder.keys, type, digest, final.count))
+        return UploadSet(final.count, final.checksum, final.orphans, final.checked, digest)
+
+
+def _are_whole(folder: Folder, keys: bytes) -> bool:
+    return objects.is_whole(folder.candidates, keys) and proofs_are_whole(folder.proofs)
+
+
+def tell_seed(identity: Identity, entry: Entry, state: str, given: CheckSeed) -> CheckSeed:
+    """The other server asks for this one's part of the challenge, and tells its own.
+
+    Only when nothing can be uploaded any more; and only the one challenge that the campaign was made with.
+    """
+    campaign = entry.campaign
+    check_digest(campaign.digest, given.digest)
+    if state == OPEN:
+        raise Unavailable("uploads are not frozen here; there is no challenge before that", retry_after=2)
+    if not fits(campaign, 1 - identity.role, given.seed):
+        raise ChallengeMismatch("this is not the part of the challenge that the campaign commits the caller to")
+    return CheckSeed(digest=campaign.digest, seed=identity.check_seed(campaign))
+
+
+def tell_messages(folder: Folder, campaign: Campaign, asked: CheckMessagesQuery) -> bytes:
+    """What this server found about some keys of a set, in the order of their ids."""
+    check_digest(campaign.digest, asked.digest)
+    messages = folder.load_messages(asked.checksum)
+    if messages is None:
+        raise Unavailable("these keys are not checked here yet", retry_after=2)
+    return messages[MESSAGE_BYTES * asked.start : MESSAGE_BYTES * asked.stop]

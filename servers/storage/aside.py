@@ -1,0 +1,50 @@
+"""Uploads that are put aside, inside a sealing's transactions: those of one server only, and those that failed."""
+
+from collections.abc import Iterator, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from campaign.errors import PeerMismatch
+from servers.storage.database import BATCH
+from servers.storage.schema import LEFT_OUT, UPLOADS, WITHDRAWN
+
+_COLUMNS = ["campaign", "id", "key", "invitation"]
+
+
+def leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
+    """Move what is not in the agreed set aside; returns how many uploads that are."""
+    here = set(db.execute(sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id)).scalars())
+    if not agreed <= here:
+        raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
+    return _move(db, campaign_id, sorted(here - agreed), rejected=False)
+
+
+def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> int:
+    """Move what did not pass the check aside. It is not taken again: its id counts as withdrawn."""
+    for some in _some(campaign_id, ids):
+        token = sa.func.coalesce(UPLOADS.c.invitation, "")
+        gone = sa.select(UPLOADS.c.campaign, token, UPLOADS.c.id, sa.true()).where(some)
+        db.execute(WITHDRAWN.insert().from_select(["campaign", "token", "id", "was_stored"], gone))
+    return _move(db, campaign_id, ids, rejected=True)
+
+
+def take_back(db: Connection, campaign_id: bytes) -> int:
+    """The wave is open again: what only one server had may yet reach the other. Returns how many uploads that are."""
+    mine = (LEFT_OUT.c.campaign == campaign_id) & LEFT_OUT.c.rejected.is_(False)
+    back = sa.select(*(LEFT_OUT.c[name] for name in _COLUMNS)).where(mine)
+    db.execute(UPLOADS.insert().from_select(_COLUMNS, back))
+    return db.execute(LEFT_OUT.delete().where(mine)).rowcount
+
+
+def _some(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
+    for start in range(0, len(ids), BATCH):
+        yield (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])
+
+
+def _move(db: Connection, campaign_id: bytes, ids: Sequence[bytes], *, rejected: bool) -> int:
+    for some in _some(campaign_id, ids):
+        left = sa.select(*(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected)).where(some)
+        db.execute(LEFT_OUT.insert().from_select([*_COLUMNS, "rejected"], left))
+        db.execute(UPLOADS.delete().where(some))
+    return len(ids)

@@ -1,0 +1,184 @@
+"""Keys of dishonest parties, at two live servers: refused, put aside, and everybody else's count exact."""
+
+import json
+import secrets
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign.spec import Campaign, to_base64url
+from campaign.wire import Uploads, encode_uploads
+from client.identity import Identity
+from harness.live import IDENTITIES, Pair, envelopes, name
+from servers.release.noise import NoiseTree
+from tests.fss import forge
+from tests.fss.attacks import ATTACKS
+from tests.servers.conftest import new_campaign, values
+
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+
+POSITIONS = {"kind": "linear", "values": "integer", "from": 0, "to": 31, "step": 1}
+
+
+def exact_curve(pair: Pair, campaign: Campaign) -> Counts:
+    """The published curve without both servers' noise, which only a thief of both disks could subtract."""
+    counts = np.array(pair.ask(0, campaign, "curve")["counts"], np.int64)
+    for role in (0, 1):
+        seed, covered = pair.noise_secrets(role, campaign)
+        counts -= NoiseTree(seed, server=role, covers=covered, mechanism=campaign.noise).curve()[: counts.size]
+    return counts
+
+
+def true_curve(campaign: Campaign, positions: Counts) -> Counts:
+    return np.searchsorted(np.sort(positions), np.arange(campaign.grid.size), side="right")
+
+
+def checked(pair: Pair, **changes: Any) -> Campaign:
+    campaign = new_campaign(checked=True, grid=POSITIONS, **changes)
+    pair.create(campaign)
+    return campaign
+
+
+def forged(campaign: Campaign, attack: str, **more: Any) -> list[bytes]:
+    """Envelopes of a dishonest party for both servers, under ids that they share."""
+    forger = forge.Forger(campaign.scheme, binder=campaign.id, **more)
+    made = ATTACKS[attack](forger)
+    ids = np.frombuffer(secrets.token_bytes(16 * len(made.keys)), np.uint8).reshape(-1, 16)
+    return [encode_uploads(campaign, Uploads(ids, *made.of_server(role))) for role in (0, 1)]
+
+
+def send(pair: Pair, campaign: Campaign, both: list[bytes]) -> None:
+    for role in (0, 1):
+        assert pair.upload(role, campaign, both[role]).json() == {"failures": []}
+
+
+def test_honest_uploads_pass(pair: Pair) -> None:
+    campaign = new_campaign(checked=True)
+    positions = campaign.place(values(300)).positions
+    pair.create(campaign)
+    pair.upload_values(campaign, positions)
+    assert pair.seal(campaign)["state"] == "checking"
+    for status in pair.wait_checked(campaign):
+        assert (status["state"], status["count"], status["rejected"]) == ("sealed", 300, 0)
+    pair.wait_ready(campaign)
+    assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, positions))
+    again = pair.seal(campaign, role=1)
+    assert (again["state"], again["count"], again["rejected"]) == ("sealed", 300, 0)
+    assert pair.ask(1, campaign, "ecdf", at="0.5")["checked"] is True
+
+
+@pytest.mark.parametrize("scheme", ["dcf", "dpf"])
+def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
+    """All in one campaign, each party's keys among those of honest ones, and some at one server only."""
+    campaign, bad = checked(pair, scheme=scheme), 0
+    positions = np.random.default_rng(1).integers(0, 32, 200)
+    for number, (attack, some) in enumerate(zip(ATTACKS, np.array_split(positions, len(ATTACKS)), strict=True)):
+        pair.upload_values(campaign, some)
+        both = forged(campaign, attack, seed=number)
+        send(pair, campaign, both)
+        bad += (len(both[0]) - 48) // (16 + campaign.key_type(0).key_bytes + 112)
+    assert pair.upload(1, campaign, envelopes(campaign, np.arange(5))[1]).status_code == 200
+    answer = pair.seal(campaign)
+    assert answer["count"] == 200 + bad
+    assert answer["orphans"] == {"here": 0, "there": 5}
+    for role, status in enumerate(pair.wait_checked(campaign)):
+        assert (status["state"], status["count"], status["rejected"]) == ("sealed", 200, bad)
+        assert status["kept"] == bad + 5 * role
+    pair.wait_ready(campaign)
+    assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, positions))
+    with pair.operator(0) as client:
+        assert f"fss_rejected_total {bad}.0" in client.get("/metrics").text or bad
+        assert client.post(f"/v1/campaigns/{name(campaign)}/confirm").json() == {"erased": bad}
+
+
+def test_too_few_remain(pair: Pair) -> None:
+    """The campaign is open again with the rest: honest uploads of both servers and of one; what failed stays out."""
+    campaign = checked(pair, min_uploads=30)
+    first, late = np.arange(20), envelopes(campaign, np.arange(3))
+    pair.upload_values(campaign, first)
+    assert pair.upload(0, campaign, late[0]).status_code == 200
+    bad = forged(campaign, "another payload")
+    send(pair, campaign, bad)
+    assert pair.seal(campaign)["state"] == "checking"
+    both = pair.wait_checked(campaign)
+    assert [(s["state"], s["uploads"], s["rejected"]) for s in both] == [("open", 23, 30), ("open", 20, 30)]
+    refusal = pair.upload(0, campaign, bad[0])
+    assert (refusal.status_code, refusal.json()["type"].rsplit(":")[-1]) == (409, "upload-withdrawn")
+    assert pair.upload(1, campaign, late[1]).json() == {"failures": []}
+    more = np.full(10, 31)
+    pair.upload_values(campaign, more)
+    pair.seal(campaign)
+    both = pair.wait_checked(campaign)
+    assert [(s["state"], s["count"], s["rejected"]) for s in both] == [("sealed", 33, 30)] * 2
+    pair.wait_ready(campaign)
+    everybody = np.concatenate([first, np.arange(3), more])
+    assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, everybody))
+
+
+def test_proofs_are_required(pair: Pair) -> None:
+    campaign = checked(pair)
+    bare = new_campaign(id=campaign.id, grid=POSITIONS)
+    data = bytearray(envelopes(bare, np.arange(2))[0])
+    data[8:40] = campaign.digest
+    answer = pair.upload(0, campaign, bytes(data))
+    assert answer.status_code == 400
+    assert "proofs of this campaign have 112 bytes, the upload says 0" in answer.json()["detail"]
+
+
+def ask_peer(pair: Pair, role: int, campaign: Campaign, what: str, **message: Any) -> Any:
+    """What the other server may ask of one, with its token."""
+    token = (pair.folder / f"server{1 - role}" / "peer.token").read_text().strip()
+    with pair.client(role, token) as client:
+        body = {"digest": to_base64url(campaign.digest), **message}
+        return client.post(f"/v1/peer/campaigns/{name(campaign)}/{what}", content=json.dumps(body))
+
+
+def seed(role: int, campaign: Campaign) -> str:
+    return to_base64url(Identity(IDENTITIES[role], role).check_seed(campaign))
+
+
+def test_a_server_tells_its_part_of_one_challenge_only(pair: Pair) -> None:
+    """Played by server 1: it asks too early, with another seed, with server 0's own, and for another set."""
+    campaign = checked(pair)
+    pair.upload_values(campaign, np.arange(20))
+    early = ask_peer(pair, 0, campaign, "challenge", seed=seed(1, campaign))
+    assert (early.status_code, early.json()["type"].rsplit(":")[-1]) == (503, "unavailable")
+    pair.seal(campaign)
+    for wrong in (to_base64url(bytes(32)), seed(0, campaign)):
+        answer = ask_peer(pair, 0, campaign, "challenge", seed=wrong)
+        assert (answer.status_code, answer.json()["type"].rsplit(":")[-1]) == (409, "challenge-mismatch")
+        assert "seed" not in answer.json()
+    assert ask_peer(pair, 0, campaign, "challenge", seed=seed(1, campaign)).json()["seed"] == seed(0, campaign)
+    pair.wait_checked(campaign)
+    about = {"start": 0, "stop": 20}
+    other = ask_peer(pair, 0, campaign, "messages", checksum=to_base64url(bytes(32)), **about)
+    assert other.status_code == 503
+    checksum = pair.status(campaign)["checksum"]
+    told = [ask_peer(pair, 0, campaign, "messages", checksum=checksum, **about).content for _ in range(2)]
+    assert told[0] == told[1]
+    assert len(told[0]) == 24 * 20
+
+
+def test_a_campaign_needs_the_servers_own_pledges(pair: Pair) -> None:
+    campaign = new_campaign(checked=True)
+    fields = campaign.model_dump(mode="json", by_alias=True)
+    for change, message in (
+        (None, "no pledges"),
+        (list(reversed(fields["servers"])), "servers.0: this is not what server 0 pledges"),
+        ([fields["servers"][0], {**fields["servers"][1], "signing_key": "A" * 43}], "servers.1: not the signing key"),
+    ):
+        with pair.operator(0) as client:
+            body = {"campaign": {**fields, "servers": change}, "upload_token": "0" * 64}
+            answer = client.post("/v1/campaigns", json=body)
+        assert answer.status_code == 422
+        assert message in answer.json()["detail"]
+    with pair.operator(1) as client:
+        assert client.get(f"/v1/pledges/{name(campaign)}").json() == {"servers": fields["servers"]}
+
+
+def test_a_domain_that_is_too_large_says_so() -> None:
+    grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << 21) - 1, "step": 1}
+    with pytest.raises(ValueError, match=r"checked up to 20 bits; grid and strata need 21\. Say checked = false"):
+        new_campaign(checked=True, grid=grid)
+    assert new_campaign(checked=False, grid=grid).bits == 21
