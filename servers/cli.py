@@ -5,7 +5,7 @@ import ssl
 import sys
 from pathlib import Path
 
-from client.program import BAD_DATA, OK, TRY_LATER, BadSettings, Commands
+from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, BadSettings, Commands
 
 
 def add_commands(commands: Commands) -> None:
@@ -16,6 +16,48 @@ def add_commands(commands: Commands) -> None:
     health = commands.add_parser("health", help="does the server with these settings take requests? For health checks")
     health.add_argument("--config", type=Path, required=True, metavar="FILE")
     health.set_defaults(run=_health)
+
+    audit = commands.add_parser("audit", help="find out whether the other server lied, or show that this one did not")
+    actions = audit.add_subparsers(required=True, metavar="COMMAND")
+    for name, what in (
+        ("export", "this server's keys and noise secret of one campaign, for an auditor"),
+        ("evidence", "what the other server signed, for its auditor"),
+    ):
+        action = actions.add_parser(name, help=what)
+        action.add_argument("id", help="the campaign")
+        action.add_argument("--config", type=Path, required=True, metavar="FILE")
+        action.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+        action.set_defaults(run=_hand_over, what=name)
+    verify = actions.add_parser("verify", help="compute one server's shares again and compare them with what it signed")
+    verify.add_argument("--keys", type=Path, required=True, metavar="FOLDER", help="what its audit export wrote")
+    verify.add_argument("--evidence", type=Path, required=True, metavar="FOLDER", help="of the other server")
+    verify.set_defaults(run=_verify)
+
+
+def _hand_over(args: argparse.Namespace) -> int:
+    from servers.audit import hand_over
+    from servers.settings import load
+
+    if args.what == "export":
+        hand_over.keys(load(args.config), args.id, args.out)
+        print(f"wrote keys and noise secret of this server into {args.out}: for its auditor only, and never together")
+        print("with those of the other server, since both together are everybody's values")
+    else:
+        hand_over.evidence(load(args.config), args.id, args.out)
+        print(f"wrote what the other server signed into {args.out}")
+    print("next: fss-server audit verify --keys FOLDER --evidence FOLDER")
+    return OK
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from servers.audit.verify import verify
+
+    findings = verify(args.keys, args.evidence)
+    for finding in findings:
+        print(f"{finding.what:<28} {finding.verdict}")
+    honest = all(finding.is_honest for finding in findings)
+    print("every release is what the keys and the noise make it" if honest else "this server LIED, or handed over less")
+    return OK if honest else REFUSED
 
 
 def _run(args: argparse.Namespace) -> int:

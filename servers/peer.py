@@ -1,13 +1,11 @@
 """Talking to the other server: one HTTPS client, a deadline for everything, and errors that say whose fault it was."""
 
 import asyncio
-from collections.abc import Sequence
 
 import httpx
 
 from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, parse_problem
 from campaign.spec import Campaign, Pledge, parse_json, to_base64url
-from campaign.wire import ShareQuery, Shares, decode_shares
 from client import https
 from servers.settings import Peer
 
@@ -82,18 +80,6 @@ class PeerClient:
             return type(problem)(f"the other server: {problem.detail}")
         return PeerUnavailable(f"the other server: {problem.detail}", retry_after=RETRY_AFTER_S)
 
-    async def shares(self, campaign: Campaign, positions: Sequence[int] | None, key_set: bytes, count: int) -> Shares:
-        """The other server's noised shares, at some positions or at all, of the same set of uploads."""
-        query = ShareQuery(digest=campaign.digest, positions="all" if positions is None else list(positions))
-        wanted = 1 << campaign.bits if positions is None else len(positions)
-        return await self.noised(campaign, "/shares", query.to_json().encode(), wanted, key_set, count)
-
-    async def noised(
-        self, campaign: Campaign, what: str, body: bytes, wanted: int, key_set: bytes, count: int
-    ) -> Shares:
-        """So many noised elements in answer to a question, of the same set of uploads."""
-        answer = await self.call("POST", campaign.id, what, content=body, most=1000 + 8 * wanted)
-        shares = decode_shares(answer, campaign, 1 - self._role, wanted)
-        if shares.key_set != key_set or shares.uploads != count:
-            raise PeerMismatch("the other server answers for another set of uploads")
-        return shares
+    async def noised(self, campaign: Campaign, what: str, body: bytes, wanted: int) -> bytes:
+        """So many noised elements in answer to a question, with a signature, as they came."""
+        return await self.call("POST", campaign.id, what, content=body, most=1000 + 8 * wanted)

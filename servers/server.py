@@ -40,7 +40,8 @@ class Server:
         self.writer = Writer(self.storage.uploads)
         self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
         self.limits = Limits(settings.limits)
-        self.publisher = Publisher(settings, self.storage, self.peer, Budget(self.storage.ledger, self.writer, clock))
+        budget = Budget(self.storage.ledger, self.writer, clock)
+        self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget)
         self.sealer = Sealer(self.storage, self.writer, self.peer, clock, crash)
         pool = LocalPool(settings.workers)
         about = self.storage, self.writer, self.peer, self.identity, pool, crash

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from bench.communication import onehot, pointwise
-from campaign.errors import InvalidQuery, NotAuthenticated, UnknownCampaign, UploadConflict
+from campaign.errors import InvalidQuery, NotAuthenticated, PeerMismatch, UnknownCampaign, UploadConflict
 from campaign.spec import Campaign, check_digest
-from campaign.wire import SHARES_TYPE, ShareQuery, Shares, encode_shares, read
+from campaign.wire import SHARES_TYPE, ShareQuery, Shares, decode_shares, encode_shares, read
 from fss.field import Words, add, decode, encode, prefix_sum
 from servers.api import access
 from servers.api.app import equip
@@ -124,7 +124,11 @@ class Node:
     async def counts(self, held: Held, positions: Positions) -> Positions:
         """Both servers' noised shares of the same parties, added."""
         mine = held.at(positions)
-        theirs = await self.peer.shares(held.campaign, positions.tolist(), mine.checksum, len(mine.parties))
+        asked = ShareQuery(digest=held.campaign.digest, positions=positions.tolist()).to_json().encode()
+        answer = await self.peer.noised(held.campaign, "/shares", asked, positions.size)
+        theirs = decode_shares(answer, held.campaign, 1 - self.settings.role, positions.size)
+        if (theirs.key_set, theirs.uploads) != (mine.checksum, len(mine.parties)):
+            raise PeerMismatch("the other server answers for other parties")
         return decode(add(held.noised(positions), theirs.elements))
 
 

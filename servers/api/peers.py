@@ -27,7 +27,7 @@ from servers.api.requests import SMALL_BODY, as_json, body, campaign_id, entry_o
 from servers.api.status import status_of
 from servers.lifecycle import check, seal
 from servers.release import groups
-from servers.release.publish import Published
+from servers.release.publish import GROUPS, SHARES, Published
 from servers.server import Server
 from servers.storage.waves import OPEN
 
@@ -36,15 +36,16 @@ router = APIRouter()
 Q = TypeVar("Q", ShareQuery, PeerGroupsQuery)
 
 
-async def _asked(kind: type[Q], cid: str, request: Request) -> tuple[Server, Published, Q]:
-    """A question about a sealed campaign that both mean the same by."""
+async def _asked(kind: type[Q], cid: str, request: Request) -> tuple[Server, Published, Q, bytes]:
+    """A question about a sealed campaign that both mean the same by, from a server whose statement is kept here."""
     server = access.require(request, PEER)
     of = await server.publisher.open(campaign_id(cid))
     # A position has at most ten digits.
     data = await body(request, SMALL_BODY + 12 * server.limits.of.points_per_query)
     query: Q = await parsed(partial(read, kind), data)
     check_digest(of.campaign.digest, query.digest)
-    return server, of, query
+    await server.publisher.witness(of)
+    return server, of, query, data
 
 
 @router.get("/v1/peer/campaigns/{cid}", include_in_schema=False)
@@ -55,20 +56,22 @@ async def show(cid: str, request: Request) -> JSONResponse:
 
 @router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)
 async def shares(cid: str, request: Request) -> Response:
-    server, of, query = await _asked(ShareQuery, cid, request)
+    server, of, query, asked = await _asked(ShareQuery, cid, request)
     positions = None if query.positions == "all" else np.array(query.positions, np.int64)
     most = server.limits.of.points_per_query + 1
     if positions is not None and (not positions.size or positions.max() >= 1 << of.campaign.bits):
         raise InvalidQuery(f"positions must be 0 to {(1 << of.campaign.bits) - 1}")
     if positions is not None and positions.size > most:
         raise InvalidQuery(f"at most {most} positions in one question")
-    return _shares(server, of, await server.publisher.shares(of, positions, request.is_disconnected))
+    elements = await server.publisher.shares(of, positions, request.is_disconnected)
+    return await _shares(server, of, SHARES, asked, elements)
 
 
 @router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
 async def score_groups(cid: str, request: Request) -> Response:
-    server, of, query = await _asked(PeerGroupsQuery, cid, request)
-    return _shares(server, of, await server.publisher.groups(of, groups.read_groups(of.campaign, query)))
+    server, of, query, asked = await _asked(PeerGroupsQuery, cid, request)
+    elements = await server.publisher.groups(of, groups.read_groups(of.campaign, query))
+    return await _shares(server, of, GROUPS, asked, elements)
 
 
 @router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)
@@ -126,6 +129,13 @@ async def messages(cid: str, request: Request) -> Response:
     return Response(told, media_type="application/octet-stream")
 
 
-def _shares(server: Server, of: Published, elements: Words) -> Response:
-    message = Shares(server.role, of.sealed.checksum, of.sealed.count, elements)
-    return Response(encode_shares(of.campaign, message), media_type=SHARES_TYPE)
+@router.get("/v1/peer/campaigns/{cid}/statement", include_in_schema=False)
+async def statement(cid: str, request: Request) -> JSONResponse:
+    """Which keys and which noise this server's shares come from."""
+    publisher = access.require(request, PEER).publisher
+    return as_json(await publisher.statement(await publisher.open(campaign_id(cid))))
+
+
+async def _shares(server: Server, of: Published, what: str, asked: bytes, elements: Words) -> Response:
+    message = encode_shares(of.campaign, Shares(server.role, of.sealed.checksum, of.sealed.count, elements))
+    return Response(await server.publisher.signed(of, what, asked, message), media_type=SHARES_TYPE)

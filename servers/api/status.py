@@ -19,6 +19,7 @@ def brief(entry: Entry, state: str) -> dict[str, object]:
 def _status(server: Server, entry: Entry) -> dict[str, object]:
     campaign, storage = entry.campaign, server.storage
     wave = storage.waves.get(campaign.id)
+    entry = storage.campaigns.get(campaign.id)  # after the wave: an open one has the uploads that it is open with
     about: dict[str, object] = {
         **brief(entry, wave.state),
         "server": server.role,

@@ -39,6 +39,13 @@ async def share_at(keys: KeyBatch, positions: NDArray[np.int64], gone: Gone) -> 
     return Unnoised(total)
 
 
+def share_of(campaign: Campaign, keys: KeyBatch) -> Unnoised:
+    """The share of these keys at every position, at once."""
+    if campaign.scheme == "dcf":
+        return Unnoised(dcf.sum_over_domain(keys))
+    return Unnoised(field.prefix_sum(dpf.sum_over_domain(keys)))
+
+
 async def whole_share(campaign: Campaign, file: KeyFile, executor: Executor, report: Report) -> Unnoised:
     """This server's share at every position."""
     return (await complete(file, executor, report)).curve(campaign)

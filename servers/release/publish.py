@@ -12,9 +12,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.errors import InvalidQuery, PeerUnavailable, Problem, Unavailable
+from campaign.errors import InvalidQuery, PeerMismatch, PeerUnavailable, Problem, Unavailable
 from campaign.spec import Campaign
-from campaign.wire import PeerGroupsQuery
+from campaign.wire import PeerGroupsQuery, ShareQuery, decode_shares
+from client.identity import Identity
 from fss import KeyBatch
 from fss import field as zp
 from fss.field import Words
@@ -26,8 +27,10 @@ from servers.lifecycle.budget import Budget
 from servers.peer import PeerClient
 from servers.release import noised
 from servers.release.answers import Floats, curve_errors
+from servers.release.evidence import Evidence
 from servers.release.groups import GroupQuestion
 from servers.release.noise import covers, set_secret
+from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
 from servers.storage.campaigns import Entry
 from servers.storage.jobs import READY, Job
@@ -38,6 +41,7 @@ from servers.storage.waves import UploadSet
 Counts = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
+SHARES, GROUPS = "/shares", "/groups"
 MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
 
 
@@ -50,6 +54,7 @@ class Published:
     noised: Words | None = None
     counts: Counts | None = None
     errors: dict[str, Floats] = field(default_factory=dict)
+    witnessed: Statement | None = None  # the other server's
     keys_checked: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -61,8 +66,11 @@ class Published:
 class Publisher:
     """Answers for sealed campaigns, each expense paid before anything leaves."""
 
-    def __init__(self, settings: Settings, storage: Storage, peer: PeerClient, budget: Budget) -> None:
-        self._settings, self._storage, self._peer, self._budget = settings, storage, peer, budget
+    def __init__(
+        self, settings: Settings, storage: Storage, peer: PeerClient, identity: Identity, budget: Budget
+    ) -> None:
+        self._settings, self._storage, self._peer = settings, storage, peer
+        self._identity, self._budget = identity, budget
         self._slots = Slots(settings.limits.evaluations, settings.limits.evaluations_waiting)
         self._known: dict[bytes, Published] = {}
 
@@ -119,14 +127,14 @@ class Publisher:
     async def group_counts(self, of: Published, asked: GroupQuestion) -> Counts:
         message = PeerGroupsQuery(digest=of.campaign.digest, **asked.query.model_dump()).to_json().encode()
         self._require_small(of, "groups are counted up to 2^{}")
+        await self.witness(of)
         # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
         if self._settings.role == 0:
             ours = await self.groups(of, asked)
-        about = 4 * asked.ends.size, of.sealed.checksum, of.sealed.count
-        theirs = await self._peer.noised(of.campaign, "/groups", message, *about)
+        theirs = await self._peer_noised(of, GROUPS, message, 4 * asked.ends.size)
         if self._settings.role == 1:
             ours = await self.groups(of, asked)
-        return zp.decode(zp.add(ours, theirs.elements))
+        return zp.decode(zp.add(ours, theirs))
 
     async def whole(self, of: Published) -> Counts | None:
         """The published curve, if both servers have evaluated theirs; if not, points can be asked one by one."""
@@ -168,13 +176,53 @@ class Publisher:
         of.counts = cast(Counts, saved)
 
     async def _peer_shares(self, of: Published, positions: Positions | None) -> Words:
-        asked = None if positions is None else positions.tolist()
+        asked = {"digest": of.campaign.digest, "positions": "all" if positions is None else positions.tolist()}
+        query = ShareQuery.model_validate(asked).to_json().encode()
+        wanted = 1 << of.campaign.bits if positions is None else positions.size
         try:
-            shares = await self._peer.shares(of.campaign, asked, of.sealed.checksum, of.sealed.count)
+            await self.witness(of)
+            return await self._peer_noised(of, SHARES, query, wanted)
         except Problem:
             metrics.PEER_FAILURES.inc()
             raise
+
+    async def _peer_noised(self, of: Published, what: str, query: bytes, wanted: int) -> Words:
+        """So many elements of the other server, of the same set of uploads, signed; and the signature is kept."""
+        assert of.witnessed is not None
+        answer = await self._peer.noised(of.campaign, what, query, wanted)
+        shares = decode_shares(split(answer)[0], of.campaign, 1 - self._settings.role, wanted)
+        if (shares.key_set, shares.uploads) != (of.sealed.checksum, of.sealed.count):
+            raise PeerMismatch("the other server answers for another set of uploads")
+        question = what.encode() + b"\n" + query
+        require_signed(of.campaign, of.witnessed, question, answer)
+        await asyncio.to_thread(Evidence(self._folder(of).path).keep_answer, question, answer)
         return shares.elements
+
+    # Statements: each server has the other's before it lets a share out
+
+    async def witness(self, of: Published) -> None:
+        """The other server has said which keys and which noise its shares come from, and that is on disk here."""
+        if of.witnessed is not None:
+            return
+        evidence = Evidence(self._folder(of).path)
+        data = await asyncio.to_thread(evidence.statement)
+        known, about = data is not None, (of.campaign, 1 - self._settings.role, of.sealed.checksum, of.sealed.count)
+        if data is None:
+            data = await self._peer.call("GET", of.campaign.id, "/statement")
+        signed = check(data, *about)
+        if not known:
+            await asyncio.to_thread(evidence.keep_statement, data)
+        of.witnessed = signed.statement
+
+    async def statement(self, of: Published) -> Signed:
+        """This server's own; there is none before its keys are in one file."""
+        await self._refresh(of)
+        return state(self._identity, of.campaign, of.sealed, self._source(of))
+
+    async def signed(self, of: Published, what: str, query: bytes, shares: bytes) -> bytes:
+        """Shares with this server's signature behind them, as they leave."""
+        statement = (await self.statement(of)).statement
+        return shares + self._identity.sign(covered(statement, what.encode() + b"\n" + query, shares))
 
     # What the background work made
 

@@ -172,15 +172,15 @@ class _Columns:
             file.write(header)
             file.truncate(len(header) + 8 * words * count)
         self.partial.chmod(0o600)
-        self._words = np.memmap(self.partial, np.uint64, "r+", len(header), (words, count)) if count else None
+        self._mapped = np.memmap(self.partial, np.uint64, "r+", len(header), (words, count)) if count else None
 
     def put(self, start: int, columns: Words) -> None:
-        if self._words is not None:
-            self._words[:, start : start + columns.shape[1]] = columns
+        if self._mapped is not None:
+            self._mapped[:, start : start + columns.shape[1]] = columns
 
     def flush(self) -> None:
-        if self._words is not None:
-            self._words.flush()
+        if self._mapped is not None:
+            self._mapped.flush()
 
     def replace(self) -> None:
         with self.partial.open("rb") as file:

@@ -1,0 +1,78 @@
+"""What the two sides of an audit hand to the auditor, each from its own machine, while its server may run.
+
+    keys/       of the server that is audited: campaign.json, statement (signed), ids, keys, noise.secret
+    evidence/   of the other server: campaign.json, statement, answers (signed by the audited one), release, noised
+
+The first holds one server's keys and its noise secret for this set: with the published curve they tell no more than
+that server knows. Never give an auditor the keys of both servers.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from campaign.errors import NotSealed
+from campaign.spec import from_base64url
+from client.identity import Identity
+from client.program import BadSettings
+from servers.release.evidence import Evidence
+from servers.release.publish import source
+from servers.release.statement import state
+from servers.settings import Settings
+from servers.storage.campaigns import Entry
+from servers.storage.objects import Folder, is_whole
+from servers.storage.storage import Storage
+from servers.storage.waves import UploadSet
+
+
+def keys(settings: Settings, campaign_id: str, out: Path) -> None:
+    """For the auditor of this server."""
+    storage, entry, sealed = _open(settings, campaign_id)
+    folder = Folder(settings.data, entry.campaign.id)
+    if sealed.key_file is None or not is_whole(folder.keys, sealed.key_file):
+        raise NotSealed("the keys are not in one file yet; wait until the curve is ready")
+    noise = source(settings.role, entry, sealed)
+    statement = state(Identity.load(settings.identity_file, settings.role), entry.campaign, sealed, noise)
+    _make(out)
+    _write(out / "campaign.json", entry.campaign.canonical)
+    _write(out / "statement", statement.to_json().encode())
+    _write(out / "ids", storage.uploads.ids(entry.campaign.id))
+    _write(out / "noise.secret", noise.seed.hex().encode())
+    _write(out / "keys", b"")
+    shutil.copyfile(folder.keys, out / "keys")
+
+
+def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
+    """For the auditor of the other server."""
+    _, entry, sealed = _open(settings, campaign_id)
+    folder = Folder(settings.data, entry.campaign.id)
+    kept = Evidence(folder.path)
+    if kept.statement() is None:
+        raise NotSealed("the other server has not made a statement here yet; ask it something first")
+    _make(out)
+    _write(out / "campaign.json", entry.campaign.canonical)
+    for file in kept.folder.iterdir():
+        _write(out / file.name, file.read_bytes())
+    covers = source(settings.role, entry, sealed).covers
+    for kind, dtype in (("release", np.int64), ("noised", np.uint64)):
+        curve = folder.load_curve(kind, covers, entry.campaign.bits, dtype)
+        if curve is not None:
+            np.save(out / f"{kind}.npy", curve)
+
+
+def _open(settings: Settings, campaign_id: str) -> tuple[Storage, Entry, UploadSet]:
+    storage = Storage(settings.database_url)
+    entry = storage.campaigns.get(from_base64url(campaign_id, 32, "a campaign's id"))
+    return storage, entry, storage.waves.get(entry.campaign.id).sealed
+
+
+def _make(out: Path) -> None:
+    if out.exists() and any(out.iterdir()):
+        raise BadSettings(f"{out} is not empty; choose a new folder")
+    out.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_bytes(data)

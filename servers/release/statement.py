@@ -1,0 +1,89 @@
+"""What a server signs: which keys and which noise its shares come from, and every share that leaves it.
+
+Evaluation and noise are deterministic, so whoever has the keys and the noise secret of one server (its auditor) can
+compute every share again; with the signatures the other server kept, a lie is proven (`servers/audit.py`).
+"""
+
+import hashlib
+import hmac
+
+from campaign.errors import InvalidQuery, PeerMismatch
+from campaign.spec import Campaign, from_base64url, to_base64url
+from campaign.wire import Bytes32, Digest, Message, read
+from client.identity import Identity, is_signed
+from servers.release.noised import Source
+from servers.storage.waves import UploadSet
+
+SIGNATURE_BYTES = 64
+_STATEMENT, _SHARES = b"fss-ecdf statement 1\n", b"fss-ecdf signed shares 1\n"
+_NOISE = b"fss-ecdf noise commitment 1\n"
+
+
+class Statement(Message):
+    """Signed once, when the keys of a sealed set are in one file, and given away before the first share is."""
+
+    digest: Digest
+    server: int
+    checksum: Bytes32  # of the ids
+    count: int
+    keys: Bytes32  # the digest of this server's key file
+    noise: Bytes32  # commits to the secret of its noise for this set
+
+
+class Signed(Message):
+    statement: Statement
+    signature: str
+
+
+def noise_commitment(secret: bytes) -> bytes:
+    return hashlib.sha256(_NOISE + secret).digest()
+
+
+def state(identity: Identity, campaign: Campaign, sealed: UploadSet, source: Source) -> Signed:
+    """This server's statement about its sealed set."""
+    assert sealed.key_file is not None
+    about = {"digest": campaign.digest, "server": identity.role, "checksum": sealed.checksum, "count": sealed.count}
+    statement = Statement.model_validate({**about, "keys": sealed.key_file, "noise": noise_commitment(source.seed)})
+    return Signed(statement=statement, signature=to_base64url(identity.sign(_signed_bytes(statement))))
+
+
+def check(data: bytes, campaign: Campaign, server: int, checksum: bytes, count: int) -> Signed:
+    """A server's statement about this set, well signed, or a problem."""
+    try:
+        signed = read(Signed, data)
+        signature = from_base64url(signed.signature, SIGNATURE_BYTES, "a signature")
+    except (InvalidQuery, ValueError):
+        raise PeerMismatch("the other server's statement is not well-formed") from None
+    said = signed.statement
+    if (said.digest, said.server, said.checksum, said.count) != (campaign.digest, server, checksum, count):
+        raise PeerMismatch("the other server's statement is about another set of uploads")
+    if campaign.servers is None or not is_signed(campaign.servers[server].signing_key, _signed_bytes(said), signature):
+        raise PeerMismatch("the other server's statement is not signed by the key that the campaign names")
+    return signed
+
+
+def _signed_bytes(statement: Statement) -> bytes:
+    return _STATEMENT + statement.to_json().encode()
+
+
+def covered(statement: Statement, question: bytes, shares: bytes) -> bytes:
+    """What the signature of an answer covers: whose it is, what was asked, and all that was answered."""
+    parts = _signed_bytes(statement), question, shares
+    return _SHARES + b"".join(hashlib.sha256(part).digest() for part in parts)
+
+
+def split(answer: bytes) -> tuple[bytes, bytes]:
+    """Shares, and the signature behind them."""
+    return answer[:-SIGNATURE_BYTES], answer[-SIGNATURE_BYTES:]
+
+
+def require_signed(campaign: Campaign, statement: Statement, question: bytes, answer: bytes) -> None:
+    """Raise unless the server of this statement signed this answer to this question."""
+    shares, signature = split(answer)
+    assert campaign.servers is not None
+    if not is_signed(campaign.servers[statement.server].signing_key, covered(statement, question, shares), signature):
+        raise PeerMismatch("the other server's shares are not signed by it, or not for the set of its statement")
+
+
+def commits(statement: Statement, secret: bytes) -> bool:
+    return hmac.compare_digest(statement.noise, noise_commitment(secret))
