@@ -47,6 +47,7 @@ def page(release: Release, now: datetime) -> str:
 def _summary(release: Release, collected: list[Section]) -> Iterator[str]:
     campaign = release.campaign
     yield f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.grid.size} thresholds"
+    yield f"keys {campaign.check_in_words}"
     for section in collected:
         yield from section.findings
 

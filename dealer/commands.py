@@ -81,6 +81,7 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
     grid, n = campaign.grid, placed.positions.size
     print(f"{campaign.title}\n  question  {campaign.question}")
     print(f"  privacy   epsilon {campaign.total_epsilon:g} in all, {campaign.mechanism}, noise from both servers")
+    print(f"  keys      {campaign.check_in_words}")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
     print(f", strata {', '.join(campaign.strata)}" if len(campaign.strata) > 1 else "")
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")

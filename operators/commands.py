@@ -70,7 +70,7 @@ def create(args: argparse.Namespace) -> int:
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
     print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
-    print(f"  checked {'yes' if campaign.checked else 'NO: one dishonest party can change the result by any amount'}")
+    print(f"          {campaign.check_in_words}")
     if made.upload_token:
         print(f"  upload token: {made.upload_token}")
     for token in made.invitations:

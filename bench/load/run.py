@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -21,7 +22,7 @@ from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, envelopes, name, pledges
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much
 OVERLOAD = (0.6, 0.7)
@@ -69,8 +70,9 @@ def main(argv: list[str]) -> int:
 
 def _campaign(rng: random.Random) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": 1023, "step": 1}
-    about = {"id": rng.randbytes(32), "title": "load", "question": "load", "grid": grid, "epsilon": 1.0}
-    return Campaign.from_dict({**about, "min_uploads": 1, "max_uploads": 10_000_000})
+    about: dict[str, Any] = {"id": rng.randbytes(32), "title": "load", "question": "load", "grid": grid, "epsilon": 1.0}
+    about |= {"servers": pledges(about["id"]), "min_uploads": 1, "max_uploads": 10_000_000}
+    return Campaign.from_dict(about)
 
 
 def _run(pair: Pair, seconds: float, seed: int) -> tuple[Load, list[list[Sample]]]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -22,7 +23,7 @@ from bench.output import Result, print_table, write_json
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
 from fss import backend
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, envelopes, name, pledges
 
 PER_REQUEST = 1000
 
@@ -42,7 +43,14 @@ def main(argv: list[str]) -> int:
 
 def _campaign(bits: int, **changes: object) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
-    made = {"id": secrets.token_bytes(32), "title": "bench", "question": "bench", "grid": grid, "epsilon": 1.0}
+    made: dict[str, Any] = {
+        "id": secrets.token_bytes(32),
+        "title": "bench",
+        "question": "bench",
+        "grid": grid,
+        "epsilon": 1.0,
+    }
+    made |= {"servers": pledges(made["id"]), "checked": False}
     return Campaign.from_dict({**made, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
 
 
