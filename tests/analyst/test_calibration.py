@@ -9,8 +9,9 @@ from scipy.stats import chi2, kstest
 
 from analyst import calibration
 from analyst.calibration import Groups, hosmer_lemeshow
+from analyst.release import Release
 from campaign.errors import InvalidQuery
-from tests.analyst.helpers import Array, publish, two_strata
+from tests.analyst.helpers import Array, publish, simulated, two_strata
 
 
 def textbook(scores: Array, outcome: Array, ends: Array) -> float:
@@ -86,16 +87,17 @@ def test_the_corrected_statistic_is_right_on_average() -> None:
     of its mean, with it it is not."""
     release, scores, _ = two_strata(6000, epsilon=0.5)
     wrong = np.where(np.random.default_rng(2).random(scores.size) < scores**1.2, "yes", "no").tolist()
+    exact = publish(release.campaign, scores, wrong)
 
-    def both(noise_seed: int | None) -> tuple[float, float]:
-        made = publish(release.campaign, scores, wrong, noise_seed)
-        groups = calibration.from_curves(made.curve("no"), made.curve("yes"), [0.1, 0.2, 0.3, 0.4, 0.5, 1.0])
-        found = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
-        return found, found - calibration.noise_in_statistic(groups)
+    def both(published: Release) -> tuple[float, float]:
+        curves = published.curve("no"), published.curve("yes")
+        groups = calibration.from_curves(*curves, [0.1, 0.2, 0.3, 0.4, 0.5, 1.0])
+        h = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
+        return h, h - calibration.noise_in_statistic(groups)
 
-    right, found = both(None)[0], np.array([both(seed) for seed in range(100, 220)])
-    raw, corrected = found.mean(axis=0)
-    error = found[:, 1].std() / np.sqrt(120)
+    right, statistics = both(exact)[0], np.array([both(noisy) for noisy in simulated(exact, 120)])
+    raw, corrected = statistics.mean(axis=0)
+    error = statistics[:, 1].std() / np.sqrt(120)
     assert abs(corrected - right) < 5 * error
     assert raw - right > 5 * error
 
