@@ -235,8 +235,8 @@ class Pair:
         with self.operator(role) as client:
             response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
         assert response.status_code == 200, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        answer: dict[str, Any] = response.json()
+        return answer
 
     def agree(self, campaign: Campaign, role: int) -> httpx.Response:
         """A server's operator wants it sealed; nothing happens before the other one does."""
@@ -245,8 +245,8 @@ class Pair:
 
     def status(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
         with self.operator(role) as client:
-            found: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
-        return found
+            answer: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
+        return answer
 
     def wait_ready(self, campaign: Campaign, seconds: float = 60) -> None:
         until = time.monotonic() + seconds

@@ -15,14 +15,16 @@ from operators import setup
 
 
 def init(args: argparse.Namespace) -> int:
-    made = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, peer_hash=args.peer_hash)
-    print(f"wrote {made.folder}/server.toml, operator.token, analyst.token, peer.token")
-    print(f"\nnext: 1. give the other server's operator this hash, for its tokens.peer:\n     {made.peer_hash}")
+    server = setup.init(
+        args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, peer_hash=args.peer_hash
+    )
+    print(f"wrote {server.folder}/server.toml, operator.token, analyst.token, peer.token")
+    print(f"\nnext: 1. give the other server's operator this hash, for its tokens.peer:\n     {server.peer_hash}")
     if not args.peer_hash:
-        print(f"      2. put the hash you get from there into {made.folder}/server.toml, tokens.peer")
-    print(f"      3. put your certificate and key into {made.folder}/cert.pem and key.pem (chmod 600),")
-    print(f"         and the CA of the other server into {made.folder}/peer-ca.pem")
-    print(f"      4. fss-server run --config {made.folder}/server.toml")
+        print(f"      2. put the hash you get from there into {server.folder}/server.toml, tokens.peer")
+    print(f"      3. put your certificate and key into {server.folder}/cert.pem and key.pem (chmod 600),")
+    print(f"         and the CA of the other server into {server.folder}/peer-ca.pem")
+    print(f"      4. fss-server run --config {server.folder}/server.toml")
     return OK
 
 
@@ -52,25 +54,25 @@ def create(args: argparse.Namespace) -> int:
     known = json.loads(kept.read_text()) if kept.exists() else {}
     given = bytes.fromhex(known["id"]) if known else new_id(secrets.token_bytes)
     campaign = Campaign.from_toml(text, id=None if _has_id(text) else given)
-    made = at_both.Created.new(campaign, args.invitations)
+    created = at_both.Created.new(campaign, args.invitations)
     if known:
-        made = at_both.Created(campaign, known["upload_token"], known["invitations"])
+        created = at_both.Created(campaign, known["upload_token"], known["invitations"])
     else:
-        tokens = {"id": campaign.id.hex(), "upload_token": made.upload_token, "invitations": made.invitations}
+        tokens = {"id": campaign.id.hex(), "upload_token": created.upload_token, "invitations": created.invitations}
         setup.write_secret(kept, json.dumps(tokens))
     with _remotes(args) as remotes:
-        at_both.create(remotes, made)
+        at_both.create(remotes, created)
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
     print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
-    if made.upload_token:
-        print(f"  upload token: {made.upload_token}")
-    for token in made.invitations:
+    if created.upload_token:
+        print(f"  upload token: {created.upload_token}")
+    for token in created.invitations:
         print(f"  invitation: {token}")
     variables = args.file.with_suffix(".env")
     variables.unlink(missing_ok=True)
-    setup.write_secret(variables, at_both.environment(remotes, made))
+    setup.write_secret(variables, at_both.environment(remotes, created))
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
@@ -80,13 +82,13 @@ def create(args: argparse.Namespace) -> int:
 
 
 def list_all(args: argparse.Namespace) -> int:
-    found: dict[str, dict[int, dict[str, object]]] = {}
+    campaigns: dict[str, dict[int, dict[str, object]]] = {}
     with _remotes(args) as remotes:
         for remote in remotes:
             for row in remote.call("GET", "/v1/campaigns").json():
-                found.setdefault(row["id"], {})[remote.number] = row
+                campaigns.setdefault(row["id"], {})[remote.number] = row
     print(f"{'id':<44} {'state':<16} {'uploads':>15}  title")
-    for name, rows in found.items():
+    for name, rows in campaigns.items():
         states = {str(row["state"]) for row in rows.values()}
         uploads = "/".join(str(rows[r.number]["uploads"]) if r.number in rows else "-" for r in remotes)
         missing = [r.number for r in remotes if r.number not in rows]
@@ -97,16 +99,16 @@ def list_all(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        found = remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()
-    print(Campaign.from_dict(found["campaign"]).to_toml(), end="")
+        answer = remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()
+    print(Campaign.from_dict(answer["campaign"]).to_toml(), end="")
     return OK
 
 
 def status(args: argparse.Namespace) -> int:
     code = OK
     with _remotes(args) as remotes:
-        found = at_both.statuses(remotes, args.id)
-    for status in found:
+        both = at_both.statuses(remotes, args.id)
+    for status in both:
         if "problem" in status and "state" not in status:
             print(f"server {status['server']}: {status['detail']} [{status['problem']}]")
             code = REFUSED
@@ -125,9 +127,9 @@ def status(args: argparse.Namespace) -> int:
 
 def seal(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        found, asked = at_both.seal(remotes, args.id)
-        orphans = {asked: found["orphans"]["here"], 1 - asked: found["orphans"]["there"]}
-        print(f"sealed {found['count']} uploads; left out, because only one server had them: ", end="")
+        answer, asked = at_both.seal(remotes, args.id)
+        orphans = {asked: answer["orphans"]["here"], 1 - asked: answer["orphans"]["there"]}
+        print(f"sealed {answer['count']} uploads; left out, because only one server had them: ", end="")
         print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
         if any(orphans.values()):
             print(f"they are kept; to erase them: fss-server campaign confirm {args.id}")

@@ -77,7 +77,7 @@ def test_these_tests_can_fail() -> None:
     # f = w L_0 + L_(leaf + 1) at two points: w drops out.
     p = 2**61 - 1
     places = [(lagrange[0][i + 1] * lagrange[1][0] - lagrange[1][i + 1] * lagrange[0][0]) % p for i in range(8)]
-    found = [places.index((a * lagrange[1][0] - b * lagrange[0][0]) % p) for a, b in zip(*f, strict=True)]
-    assert found == (alphas % 8).tolist()
-    leaked = np.array([[lagrange[0][i + 1] for i in found]], np.uint64)
+    leaves = [places.index((a * lagrange[1][0] - b * lagrange[0][0]) % p) for a, b in zip(*f, strict=True)]
+    assert leaves == (alphas % 8).tolist()
+    leaked = np.array([[lagrange[0][i + 1] for i in leaves]], np.uint64)
     assert largest_correlation(leaked, alphas) > threshold(61 * BITS)
