@@ -17,7 +17,9 @@ def show(args: argparse.Namespace, result: Tabular, campaign: Campaign | None = 
             print(campaign.title)
         about = {name: value for name, value in result.about().items() if name != "notes"}
         for name, value in about.items():
-            print(f"  {name.replace('_', ' '):<34} {short(value)}")
+            # strata add up to n as they are printed
+            text = f"{value:.1f}" if name.startswith("n_") and isinstance(value, float) else short(value)
+            print(f"  {name.replace('_', ' '):<34} {text}")
         print(f"\n{result.to_text()}")
         for note in result.about().get("notes", []):
             print(f"\nnote: {note}")
