@@ -89,7 +89,7 @@ def _rows(claim: Claim) -> list[str]:
     cells = [""]
     for part in claim.measured.split("; "):
         more = f"{cells[-1]}; {part}" if cells[-1] else part
-        cells[-1:] = [more] if len(more) <= CELL else [f"{cells[-1]};", part]
+        cells[-1:] = [more] if len(more) < CELL else [f"{cells[-1]};", part]
     first = f"| {claim.figure} | {claim.paper} | {'yes' if claim.holds else '**no**'} | {cells[0]} |"
     return [first, *(f"| {claim.figure} | | | {cell} |" for cell in cells[1:])]
 
