@@ -87,7 +87,8 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
     print(f"  to send   {upload_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
     if n > campaign.max_instances:
-        print(f"  note      one party is protected for {campaign.max_instances} values; these count as several parties")
+        values = "1 value" if campaign.max_instances == 1 else f"{campaign.max_instances} values"
+        print(f"  note      one party is protected for {values}; these count as several parties")
     print("  once      the receipt in your data folder keeps a second upload by you on this machine from counting.")
     print("            One from another machine or account, or with another --receipt, is not noticed and counts too")
 

@@ -178,7 +178,7 @@ def _results(load: Load, samples: list[list[Sample]], internal: int) -> list[Res
     ratio = calls.percentile("question", 50, after) / calls.percentile("question", 50, before)
     refused = sum(s == 429 for s in calls.statuses("flood"))
     late = [s for kind in ("bulk upload", "single upload") for s in calls.statuses(kind, after)]
-    found = [
+    results = [
         Result("questions_per_s", calls.rate("question", t), "answered, over the whole time"),
         Result("values_per_s", calls.rate("bulk upload", t) * 100 / 2, "paced, stored by both servers"),
         Result.at_most("strange_answers", len(strange), 0, "neither 200, nor 429, nor 409 (sealed meanwhile)"),
@@ -190,10 +190,10 @@ def _results(load: Load, samples: list[list[Sample]], internal: int) -> list[Res
     for kind in ("question", "single upload", "bulk upload", "sealing"):
         for percent in (50, 95, 99):
             key = f"{kind.replace(' ', '_')}_p{percent}_ms"
-            found.append(Result(key, 1000 * calls.percentile(kind, percent, (0, t)), f"latency, {percent} %"))
+            results.append(Result(key, 1000 * calls.percentile(kind, percent, (0, t)), f"latency, {percent} %"))
     for role in (0, 1):
-        found += _growth(role, samples[role], t)
-    return found
+        results += _growth(role, samples[role], t)
+    return results
 
 
 def _growth(role: int, samples: list[Sample], t: float) -> list[Result]:

@@ -43,15 +43,15 @@ def main(argv: list[str]) -> int:
 
 def _campaign(bits: int, **changes: object) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
-    made: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "id": secrets.token_bytes(32),
         "title": "bench",
         "question": "bench",
         "grid": grid,
         "epsilon": 1.0,
     }
-    made |= {"servers": pledges(made["id"]), "checked": False}
-    return Campaign.from_dict({**made, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
+    fields |= {"servers": pledges(fields["id"]), "checked": False}
+    return Campaign.from_dict({**fields, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
 
 
 def _bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
