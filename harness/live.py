@@ -160,7 +160,7 @@ class Pair:
         with log.open("ab") as output:
             return subprocess.Popen(command, cwd=ROOT, stderr=output, stdout=output)
 
-    def wait(self, role: int, seconds: float = 30) -> None:
+    def wait(self, role: int, seconds: float = 90) -> None:
         until = time.monotonic() + seconds
         with self.client(role) as client:
             while True:

@@ -63,7 +63,9 @@ def create(args: argparse.Namespace) -> int:
         tokens = {"id": campaign.id.hex(), "upload_token": created.upload_token, "invitations": created.invitations}
         setup.write_secret(kept, json.dumps(tokens))
     with _remotes(args) as remotes:
-        created = at_both.pledged(remotes, created)
+        created = at_both.pledged(remotes, created, known.get("servers"))
+        if "servers" not in known:
+            kept.write_text(json.dumps({**json.loads(kept.read_text()), "servers": at_both.pledges(created)}))
         at_both.create(remotes, created)
     campaign = created.campaign
     name = to_base64url(campaign.id)

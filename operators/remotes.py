@@ -72,13 +72,18 @@ def _servers(path: Path) -> list[tuple[str, Path, str]]:
         raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
 
 
-def pledged(remotes: list[Remote], new: Created) -> Created:
-    """The campaign with what both servers pledge to it, asked of one of them, unless it has that already."""
+def pledged(remotes: list[Remote], new: Created, known: list[dict[str, str]] | None = None) -> Created:
+    """The campaign with what both servers pledge to it, asked of one of them, unless that is known already."""
     if new.campaign.servers is not None:
         return new
-    pledges = remotes[0].call("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}").json()
-    fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": pledges["servers"]}
+    both = known or remotes[0].call("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}").json()["servers"]
+    fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": both}
     return replace(new, campaign=Campaign.from_dict(fields))
+
+
+def pledges(created: Created) -> list[dict[str, str]]:
+    """As they are written."""
+    return [pledge.model_dump(mode="json") for pledge in created.campaign.servers or ()]
 
 
 def create(remotes: list[Remote], new: Created) -> None:

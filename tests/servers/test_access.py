@@ -18,6 +18,7 @@ ROUTES = [
     ("GET", "/metrics", {"operator"}),
     ("GET", "/v1/campaigns", {"operator"}),
     ("POST", "/v1/campaigns", {"operator"}),
+    ("GET", "/v1/pledges/{id}", {"operator"}),
     ("GET", "/v1/campaigns/{id}/status", {"operator"}),
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
     ("POST", "/v1/campaigns/{id}/confirm", {"operator"}),
@@ -34,6 +35,10 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/freeze", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/thaw", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/agree", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/challenge", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
+    ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
+    ("GET", "/v1/peer/pledges/{id}", {"peer"}),
 ]
 PUBLIC = {"/healthz", "/readyz", "/v1/campaigns/{cid}"}
 
