@@ -14,12 +14,9 @@ from client import program
 
 
 def _client(args: argparse.Namespace) -> Client:
-    token = program.token(args)
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
-    if not token:
-        raise InvalidQuery("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
-    return Client(args.campaign, token, args.ca, on_grid=args.on_grid)
+    return Client(args.campaign, program.token(args), args.ca, on_grid=args.on_grid)
 
 
 def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
@@ -32,6 +29,18 @@ def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
         except ValueError as error:
             raise InvalidQuery(f"{args.plot}: {error}") from None
         print(f"wrote {args.plot}", file=sys.stderr)
+
+
+def show_campaign(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        print(client.campaign().to_toml(), end="")
+
+
+def budget(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        found = client.budget()
+    print(f"epsilon {found.epsilon:g} for the curve and {found.reserve:g} in reserve")
+    print(f"spent   {found.spent:g}\nremain  {found.remaining:g}")
 
 
 def ecdf(args: argparse.Namespace) -> None:
@@ -120,6 +129,10 @@ def _spent(client: Client, args: argparse.Namespace) -> Calibration:
     if [*(args.negative or strata[:1]), *(args.positive or strata[-1:])] != strata:
         raise InvalidQuery(f"with --spend the strata are {', '.join(map(repr, strata))}, negative and positive")
     ends = args.ends or client.calibration(args.groups).groups.upper_ends.tolist()
+    left = client.budget().remaining
+    question = f"spend epsilon {args.spend:g} of the {left:g} that remain, for good?"
+    if not args.yes and not program.agreed(question, "spend it with --yes"):
+        raise InvalidQuery("nothing was asked and nothing was spent")
     return client.groups(ends, args.spend, fitted=not args.external)
 
 

@@ -5,35 +5,34 @@ import os
 import sys
 from pathlib import Path
 
-from campaign.errors import Problem
 from client import program
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    try:
+
+    def work() -> int:
         from dealer import commands
 
         code: int = getattr(commands, args.command)(args)
         return code
-    except (Problem, OSError) as trouble:
-        code = program.tell("fss-dealer", trouble)
-        if code == program.TRY_LATER:
-            print("fss-dealer: try again later; by its receipt it goes on, and nothing counts twice", file=sys.stderr)
-        return code
-    except program.BadSettings as error:
-        print(f"fss-dealer: {error}", file=sys.stderr)
-        return program.USAGE
+
+    try:
+        code = program.guarded("fss-dealer", "dealer", work)
     except KeyboardInterrupt:
         print(
             "\nfss-dealer: interrupted; what was sent may count. Run it again to go on, or `fss-dealer withdraw`",
             file=sys.stderr,
         )
         return program.TRY_LATER
+    if code == program.TRY_LATER:
+        print("fss-dealer: try again later; by its receipt it goes on, and nothing counts twice", file=sys.stderr)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fss-dealer", description=__doc__)
+    program.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     send = commands.add_parser("upload", help="turn values into keys and send them to both servers")
     send.set_defaults(command="upload")
@@ -61,7 +60,7 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("FSS_CAMPAIGN", "").split(),
         help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
     )
-    program.add_access(parser)
+    program.add_access(parser, program.UPLOAD_TOKEN)
     parser.add_argument(
         "--receipt",
         type=Path,

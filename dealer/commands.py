@@ -20,8 +20,6 @@ from fss import BackendError
 
 
 def _sites(args: argparse.Namespace, token: str) -> Sites:
-    if not token:
-        raise InvalidValue("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
     return Sites(args.campaign, token, args.ca)
 
 
@@ -33,8 +31,7 @@ def upload(args: argparse.Namespace) -> int:
 
 
 def _upload(args: argparse.Namespace) -> int:
-    token = program.token(args)
-    sites = _sites(args, "none" if args.dry_run else token)
+    sites = _sites(args, "none" if args.dry_run else program.token(args))
     campaign = sites.fetch()
     placed = _records(args).place(campaign)
     _describe(campaign, placed)
@@ -94,4 +91,4 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
 def _consent(stdin_is_data: bool) -> bool:
     if stdin_is_data:
         raise InvalidValue("standard input holds the values, so nobody can be asked: consent with --yes")
-    return input("\ntake part? [y/N] ").strip().lower() in ("y", "yes")
+    return program.agreed("\ntake part?", "consent with --yes")

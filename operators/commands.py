@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from campaign.spec import Campaign, new_id, to_base64url
-from client.program import OK, REFUSED
+from client.program import OK, REFUSED, agreed
 from operators import remotes as at_both
 from operators import setup
 
@@ -60,6 +60,9 @@ def create(args: argparse.Namespace) -> int:
         setup.write_secret(kept, json.dumps(tokens))
     with _remotes(args) as remotes:
         at_both.create(remotes, made)
+    variables = args.file.with_suffix(".env")
+    variables.unlink(missing_ok=True)
+    setup.write_secret(variables, at_both.environment(remotes, made))  # first: nobody may read to the end
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
@@ -68,9 +71,6 @@ def create(args: argparse.Namespace) -> int:
         print(f"  upload token: {made.upload_token}")
     for token in made.invitations:
         print(f"  invitation: {token}")
-    variables = args.file.with_suffix(".env")
-    variables.unlink(missing_ok=True)
-    setup.write_secret(variables, at_both.environment(remotes, made))
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
@@ -160,7 +160,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def delete(args: argparse.Namespace) -> int:
-    if not args.yes and input(f"erase campaign {args.id} at all servers, for good? [y/N] ").strip().lower() != "y":
+    if not args.yes and not agreed(f"erase campaign {args.id} at all servers, for good?", "erase it with --yes"):
         print("nothing was erased")
         return OK
     with _remotes(args) as remotes:

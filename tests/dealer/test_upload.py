@@ -144,7 +144,7 @@ def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tm
     (tmp_path / "v.csv").write_text("days\n" + "\n".join(map(str, values)) + "\n")
     command = [sys.executable, "-m", "dealer.cli", "upload", "--campaign", *urls(pair, campaign), "--yes"]
     command += ["--ca", str(pair.folder / "ca.pem"), "--csv", "v.csv", "--column", "days", "--receipt", "r.json"]
-    env = {**os.environ, "FSS_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
     kills = 0
     for seconds in (1.0, 1.2, 1.4, 1.1, 1.6):
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
