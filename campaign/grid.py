@@ -138,6 +138,14 @@ class _Grid(BaseModel):
             raise InvalidValue(f"row {row + first_row}: {_short(values[row])} is not {self._what()}")
         return x
 
+    def is_value(self, text: object) -> bool:
+        """Whether this is something that the grid can hold, on it or off its ends."""
+        try:
+            self.numbers([text])
+        except InvalidValue:
+            return False
+        return True
+
     def _what(self) -> str:
         return {"float": "a finite number", "integer": "a whole number", "date": "a date"}[self.values]
 

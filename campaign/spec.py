@@ -134,6 +134,7 @@ class Campaign(BaseModel):
     title: str = Field(min_length=1, max_length=200)
     question: str = Field(min_length=1, max_length=2000)
     unit: str = Field(default="", max_length=40)
+    value_name: str = Field(default="", max_length=80)
     kind: Literal["distribution", "survival"] = "distribution"
     grid: Grid
     strata: Names = ("all",)

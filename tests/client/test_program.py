@@ -88,11 +88,14 @@ def test_each_role_has_a_token_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
         assert f"--token-file FILE, or the environment variable {variable}" in done.stderr
 
 
-def test_nobody_to_ask_is_one_line() -> None:
-    for question in (program.ask, program.agreed):
-        done = call(lambda _: program.guarded("fss-x", "x", lambda: bool(question("really?", "say --yes"))))
-        assert (done.returncode, done.stdout) == (64, "")
-        assert done.stderr.startswith("really?")
-        assert done.stderr.endswith("\nfss-x: nobody is there to be asked: say --yes\n")
+@pytest.mark.parametrize("question", [program.ask, program.agreed])
+def test_nobody_to_ask_is_one_line(question: Callable[[str, str], object]) -> None:
+    done = call(lambda _: program.guarded("fss-x", "x", lambda: bool(question("really?", "say --yes"))))
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("really?")
+    assert done.stderr.endswith("\nfss-x: nobody is there to be asked: say --yes\n")
+
+
+def test_answers() -> None:
     assert call(lambda _: int(program.agreed("really?", "")), stdin="Yes\n").returncode == 1
     assert call(lambda _: int(program.agreed("really?", "")), stdin="\n").returncode == 0
