@@ -74,7 +74,12 @@ def histogram(args: argparse.Namespace) -> None:
         edges = args.edges or args.bins
         made = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
         show(args, made, client.campaign())
-        _draw(args, lambda plots: plots.histogram(made, client.campaign().title, interval=args.interval))
+        _draw(
+            args,
+            lambda plots: plots.histogram(
+                made, client.campaign().title, args.interval, plots.x_label(client.campaign())
+            ),
+        )
 
 
 def compare(args: argparse.Namespace) -> None:

@@ -20,7 +20,8 @@ def sentences(release: Release) -> list[str]:
         f"Data. Parties were asked: \u201c{asked}?\u201d {release.n} values{each} were collected by function secret "
         "sharing between two servers that do not collude; neither saw a value. Values were placed on a public grid of "
         f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}"
-        + (f" ({campaign.unit})" if campaign.unit else "")
+        + (f" {campaign.unit}" if campaign.unit else "")
+        + (f" ({campaign.value_name})" if campaign.value_name else "")
         + (f", in {strata} strata ({', '.join(campaign.strata)})." if strata > 1 else "."),
         f"Privacy. The distribution was released once, with {campaign.epsilon:g}-differential privacy for each party "
         "(replacement of its values; n is public)"

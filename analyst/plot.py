@@ -207,9 +207,9 @@ def about_line(n: int, epsilon: float, smoothing: str | None, interval: str | No
     return text if interval is None else f"{text}; intervals: {interval}"
 
 
-def x_label(campaign: Campaign) -> str:
-    """What is measured, and in which unit."""
-    name = campaign.title if len(campaign.title) <= 60 else "value"
+def x_label(campaign: Campaign, otherwise: str = "") -> str:
+    """What is measured, and in which unit; `otherwise` where the campaign has no name for it."""
+    name = campaign.value_name or otherwise or (campaign.title if len(campaign.title) <= 60 else "value")
     return literal(f"{name} ({campaign.unit})" if campaign.unit else name)
 
 

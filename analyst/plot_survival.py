@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analyst.estimate import Interval
-from analyst.plot import BAND_ALPHA, STYLE, about_line, inks, literal
+from analyst.plot import BAND_ALPHA, STYLE, about_line, inks, literal, x_label
 from analyst.survival import Arm, log_rank
 from analyst.survival_tables import Survival
 from analyst.table import p_words, short
@@ -33,7 +33,7 @@ def survival(made: Survival, interval: Interval = "population") -> Figure:
         campaign = made.arms[0].event.campaign
         axes.set_title(literal(campaign.title))
         _table(below, made)
-        below.set_xlabel(f"time ({literal(campaign.unit)})" if campaign.unit else "time")
+        below.set_xlabel(x_label(campaign, "time"))
         first = made.arms[0].event
         figure.supxlabel(about_line(first.n, first.epsilon, first.smoothing), fontsize=8, color="#555555")
     return figure

@@ -1,6 +1,6 @@
 """All pictures in one place, for the command line and the report."""
 
-from analyst.plot import as_svg, box, ecdf, forest, histogram, lorenz, save
+from analyst.plot import as_svg, box, ecdf, forest, histogram, lorenz, save, x_label
 from analyst.plot_scores import calibration, calibration_curve, decision, precision_recall, roc
 from analyst.plot_survival import survival
 
@@ -18,4 +18,5 @@ __all__ = [
     "roc",
     "save",
     "survival",
+    "x_label",
 ]

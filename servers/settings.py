@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from campaign.noise.mechanism import MAX_CURVE_BITS
+from campaign.noise.mechanism import CURVE_BITS, MAX_CURVE_BITS
 from client.program import BadSettings
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -62,7 +62,7 @@ class Settings(_Section):
     data: PathField
     database: str | None = None
     workers: int = Field(default=0, ge=0, le=256)
-    curve_bits: int = Field(default=20, ge=0, le=MAX_CURVE_BITS)
+    curve_bits: int = Field(default=CURVE_BITS, ge=0, le=MAX_CURVE_BITS)
     tls: Tls
     peer: Peer
     tokens: Tokens

@@ -24,9 +24,9 @@ def test_frozen_digest() -> None:
         '"kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,'
         '"opens":"2026-01-01T00:00:00Z",'
         '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","strata":["no","yes"],'
-        '"title":"Risk score","unit":""}'
+        '"title":"Risk score","unit":"","value_name":""}'
     )
-    assert to_base64url(made.digest) == "Vbvs3bBFI0Cjyq8clMW0qehmjWf0G1DxxV5mz0k2C9A"
+    assert to_base64url(made.digest) == "lP3G19UGCJ_FIjEB1PdVSzyydVYrBPEp1Fct1LyVdbQ"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
