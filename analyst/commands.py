@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from analyst import by_points
 from analyst.calibration import Calibration
 from analyst.client import Client
 from analyst.show import show
@@ -45,21 +46,27 @@ def budget(args: argparse.Namespace) -> None:
 
 def ecdf(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        if args.at is not None:
-            show(args, client.ecdf(args.at, args.stratum, smoothing=args.smoothing), client.campaign())
-        else:
-            show(args, client.curve(args.stratum, smoothing=args.smoothing), client.campaign())
-        if args.plot is not None:
-            curve = client.curve(args.stratum, smoothing=args.smoothing)
-            more = {"confidence": args.confidence, "interval": args.interval}
-            _draw(args, lambda plots: plots.ecdf(curve, quantiles=curve.quantile(), **more))
+        if not client.is_whole():
+            at = args.at or by_points.drawn(client.campaign())
+            few = client.ecdf(at, args.stratum, smoothing=args.smoothing)
+            show(args, few, client.campaign())
+            _draw(args, lambda plots: plots.points(few, interval=args.interval))
+            return
+        curve = client.curve(args.stratum, smoothing=args.smoothing)
+        show(args, curve if args.at is None else curve.at(args.at), client.campaign())
+        more = {"confidence": args.confidence, "interval": args.interval}
+        _draw(args, lambda plots: plots.ecdf(curve, quantiles=curve.quantile(), **more))
 
 
 def quantile(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        curve = client.curve(args.stratum, smoothing=args.smoothing)
-        made = curve.quantile(args.levels, args.confidence)
+        about = {"smoothing": args.smoothing, "confidence": args.confidence}
+        made = client.quantile(args.levels, args.stratum, **about)
         show(args, made, client.campaign())
+        if not client.is_whole():
+            _draw(args, lambda plots: plots.quantiles(made, args.interval))
+            return
+        curve = client.curve(args.stratum, smoothing=args.smoothing)
         if not (args.json or args.csv):
             mean = curve.mean_estimate(args.confidence)
             low, high = mean.interval("population", args.confidence)
@@ -74,12 +81,7 @@ def histogram(args: argparse.Namespace) -> None:
         edges = args.edges or args.bins
         made = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
         show(args, made, client.campaign())
-        _draw(
-            args,
-            lambda plots: plots.histogram(
-                made, client.campaign().title, args.interval, plots.x_label(client.campaign())
-            ),
-        )
+        _draw(args, lambda plots: plots.histogram(made, client.campaign().title, args.interval))
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -197,7 +199,7 @@ def report(args: argparse.Namespace) -> None:
     if args.out is None and not args.methods and args.files is None:
         raise InvalidQuery("name what to write: --out FILE.html, --files FOLDER or --methods")
     with _client(args) as client:
-        release = client.release()
+        release = client.reported()
     if args.methods:
         print(methods.text(release))
     if args.out is not None:

@@ -28,7 +28,7 @@ from analyst.histogram import Histogram, histogram
 from analyst.options import QUARTILES, Smoothing
 from analyst.points import Points
 from analyst.quantile import Quantiles
-from analyst.table import Columns, Tabular, as_labels
+from analyst.table import Columns, Tabular, as_labels, measured
 from campaign.errors import InvalidQuery, TooNoisy
 from campaign.noise.mechanism import SERVERS
 from campaign.noise.slice_tree import SliceTree
@@ -272,6 +272,7 @@ class Curve(Tabular):
 
     def about(self) -> dict[str, Any]:
         return {
+            "value": measured(self.campaign),
             "stratum": self.stratum,
             "n": self.n,
             "n_stratum": float(self.counts[-1]),

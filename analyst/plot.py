@@ -21,6 +21,7 @@ from analyst.distribution import Lorenz
 from analyst.estimate import Estimates, Interval
 from analyst.histogram import Histogram
 from analyst.quantile import Quantiles
+from analyst.table import measured
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
@@ -48,23 +49,35 @@ STYLE: Any = {
 }
 
 
-def figure(draw: Callable[[Axes], None], about: str, *, square: bool = False, names: bool = False) -> Figure:
-    """One picture with one pair of axes and a line below it that says what it shows.
+def figure(
+    draw: Callable[[Axes], None],
+    about: str,
+    *,
+    square: bool = False,
+    names: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
+    """One picture with one pair of axes and a line below it that says what it shows; or into axes that are given.
 
     `names` says that there are people's own words beside the axes, for which room has to be found: twice the time.
     """
     with mpl.rc_context(STYLE):
-        made = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
-        axes = made.add_subplot()
-        if not names:
-            made.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
+        if ax is None:
+            made = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
+            axes = made.add_subplot()
+            if not names:
+                made.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
+            made.supxlabel(about, fontsize=8, color="#555555")
+        else:
+            axes = ax
         draw(axes)
         if square:
             axes.set_aspect("equal")
             axes.set_xlim(-0.02, 1.02)
             axes.set_ylim(-0.02, 1.02)
-        made.supxlabel(about, fontsize=8, color="#555555")
-    return made
+    found = axes.get_figure(root=True)
+    assert isinstance(found, Figure)
+    return found
 
 
 def save(made: Figure, path: str | Path) -> None:
@@ -87,6 +100,7 @@ def ecdf(
     quantiles: Quantiles | None = None,
     confidence: float = 0.95,
     interval: Interval = "population",
+    ax: Axes | None = None,
 ) -> Figure:
     """One or more strata with their simultaneous bands, and quantiles with intervals of the first."""
 
@@ -111,10 +125,10 @@ def ecdf(
             title = f"{title}: {curves[0].stratum}"
         axes.set_title(literal(title))
 
-    return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval))
+    return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval), ax=ax)
 
 
-def histogram(made: Histogram, title: str = "", interval: Interval = "population", unit: str = "value") -> Figure:
+def histogram(made: Histogram, title: str = "", interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Bars of shares with intervals."""
 
     def draw(axes: Axes) -> None:
@@ -124,16 +138,16 @@ def histogram(made: Histogram, title: str = "", interval: Interval = "population
         axes.errorbar(x, made.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
         shown = x[:: max(1, -(-x.size // 12))]
         axes.set_xticks(shown, [_tick(made.up_to[i]) for i in shown], fontsize=9 if shown.size <= 8 else 8)
-        axes.set_xlabel(f"{unit}: up to the number below its bar")
+        axes.set_xlabel(literal(f"{made.description['value']}: up to the number below its bar"))
         axes.set_ylabel(f"share (bars: {made.description['confidence']:.0%} {interval} interval)")
         axes.grid(axis="x", visible=False)
         axes.set_title(literal(title or f"Histogram of {made.description['stratum']}"))
 
     about = made.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"], interval))
+    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"], interval), ax=ax)
 
 
-def box(*curves: Curve, interval: Interval = "population") -> Figure:
+def box(*curves: Curve, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Median with its interval, quartiles, and the central 95 % of each stratum."""
 
     def draw(axes: Axes) -> None:
@@ -152,10 +166,10 @@ def box(*curves: Curve, interval: Interval = "population") -> Figure:
         axes.set_title("Median, quartiles and central 95% of values")
 
     about = about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing)
-    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}", names=True)
+    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}", names=True, ax=ax)
 
 
-def lorenz(*made: Lorenz, interval: Interval = "population") -> Figure:
+def lorenz(*made: Lorenz, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Which share of all there is the lowest share of people has, and the Gini coefficient of each curve."""
 
     def draw(axes: Axes) -> None:
@@ -173,10 +187,10 @@ def lorenz(*made: Lorenz, interval: Interval = "population") -> Figure:
         axes.set_title("Lorenz curve")
 
     curve = made[0].curve
-    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True)
+    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True, ax=ax)
 
 
-def forest(made: Estimates, interval: Interval = "population") -> Figure:
+def forest(made: Estimates, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Estimates below each other with their intervals."""
 
     def draw(axes: Axes) -> None:
@@ -192,7 +206,7 @@ def forest(made: Estimates, interval: Interval = "population") -> Figure:
         axes.set_xlabel(f"value with {made.confidence:.0%} {interval} interval")
 
     about = made.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval), names=True)
+    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval), names=True, ax=ax)
 
 
 def literal(text: str) -> str:
@@ -208,9 +222,7 @@ def about_line(n: int, epsilon: float, smoothing: str | None, interval: str | No
 
 
 def x_label(campaign: Campaign, otherwise: str = "") -> str:
-    """What is measured, and in which unit; `otherwise` where the campaign has no name for it."""
-    name = campaign.value_name or otherwise or (campaign.title if len(campaign.title) <= 60 else "value")
-    return literal(f"{name} ({campaign.unit})" if campaign.unit else name)
+    return literal(measured(campaign, otherwise))
 
 
 def inks(count: int) -> list[tuple[str, Any]]:

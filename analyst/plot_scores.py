@@ -15,7 +15,7 @@ from analyst.roc import Region, Roc
 from analyst.table import p_words, short
 
 
-def roc(made: Roc, confidence: float = 0.95, interval: Interval = "population") -> Figure:
+def roc(made: Roc, confidence: float = 0.95, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """The ROC curve, the region that holds the whole true curve, and the area."""
 
     def draw(axes: Axes) -> None:
@@ -30,10 +30,10 @@ def roc(made: Roc, confidence: float = 0.95, interval: Interval = "population") 
         axes.legend(loc="lower right")
         axes.set_title("ROC curve")
 
-    return figure(draw, about_line(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True)
+    return figure(draw, about_line(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True, ax=ax)
 
 
-def precision_recall(made: Roc, interval: Interval = "population") -> Figure:
+def precision_recall(made: Roc, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Precision against recall."""
 
     def draw(axes: Axes) -> None:
@@ -51,10 +51,10 @@ def precision_recall(made: Roc, interval: Interval = "population") -> Figure:
         axes.legend(loc="upper right")
         axes.set_title("Precision and recall")
 
-    return figure(draw, about_line(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True)
+    return figure(draw, about_line(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True, ax=ax)
 
 
-def calibration(made: Calibration, interval: Interval = "population") -> Figure:
+def calibration(made: Calibration, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """What share of each group was positive, against what its scores said."""
 
     def draw(axes: Axes) -> None:
@@ -70,10 +70,10 @@ def calibration(made: Calibration, interval: Interval = "population") -> Figure:
         axes.legend(loc="upper left")
         axes.set_title("Calibration")
 
-    return figure(draw, about_line(made.groups.n, made.groups.epsilon, None), square=True)
+    return figure(draw, about_line(made.groups.n, made.groups.epsilon, None), square=True, ax=ax)
 
 
-def calibration_curve(made: CalibrationCurve, interval: Interval = "population") -> Figure:
+def calibration_curve(made: CalibrationCurve, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """The share of positives near each score, with the band that holds the whole curve."""
 
     def draw(axes: Axes) -> None:
@@ -88,10 +88,10 @@ def calibration_curve(made: CalibrationCurve, interval: Interval = "population")
         axes.set_title("Calibration, smoothed")
 
     about = made.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"]), square=True)
+    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"]), square=True, ax=ax)
 
 
-def decision(made: Decision, interval: Interval = "population") -> Figure:
+def decision(made: Decision, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Net benefit of the model, of treating all and of treating none."""
 
     def draw(axes: Axes) -> None:
@@ -110,7 +110,7 @@ def decision(made: Decision, interval: Interval = "population") -> Figure:
         axes.set_title("Decision curve")
 
     curve = made.model.negative
-    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing))
+    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing), ax=ax)
 
 
 def _region(axes: Axes, region: Region, label: str) -> None:

@@ -15,9 +15,6 @@ def show(args: argparse.Namespace, made: Tabular, campaign: Campaign | None = No
     else:
         if campaign is not None:
             print(campaign.title)
-            if campaign.value_name or campaign.unit:
-                unit = f" ({campaign.unit})" if campaign.unit else ""
-                print(f"  {'value':<34} {campaign.value_name or 'in'}{unit}")
         about = {name: value for name, value in made.about().items() if name != "notes"}
         for name, value in about.items():
             print(f"  {name.replace('_', ' '):<34} {short(value)}")

@@ -74,8 +74,8 @@ def costs(campaign: Campaign, expected: list[int]) -> Iterator[str]:
 
 
 def quantile_questions(campaign: Campaign) -> int:
-    """At most, for a search of so many levels with both their intervals: five searches each, all bits, in batches."""
-    return -(-LEVELS * 5 * campaign.grid.bits // POINTS)
+    """At most: five searches for each level, for itself and both ends of two intervals, one point a bit, in batches."""
+    return 1 + campaign.grid.bits * -(-5 * LEVELS // POINTS)
 
 
 def _measured(campaign: Campaign, points: int | None) -> float:
