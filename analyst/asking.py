@@ -13,6 +13,7 @@ from analyst.calibration import Calibration
 from analyst.points import Index
 from analyst.release import Floats, Release
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
+from campaign.inputs import Values, many
 from campaign.spec import Campaign, check_digest
 from campaign.wire import EcdfAnswer, GroupsAnswer, GroupsQuery, read
 from client import https
@@ -113,8 +114,9 @@ def batches(index: Index, most: int) -> list[Index]:
     return [index[i : i + most] for i in range(0, index.size, most)]
 
 
-def groups_query(upper_ends: Sequence[float], epsilon: float) -> bytes:
+def groups_query(upper_ends: Values, epsilon: float) -> bytes:
     """Checked before it is sent: an answer that is of no use would be paid all the same."""
+    upper_ends = many(upper_ends)
     if len(upper_ends) < 3:
         raise InvalidQuery(f"calibration needs at least 3 groups, got {len(upper_ends)}")
     fields = {"upper_ends": [float(x) for x in upper_ends], "epsilon": float(epsilon)}

@@ -9,9 +9,9 @@ must meet a count that is off by z standard errors at one of them. So z is chose
 (Bonferroni), and the interval holds at least as often as it says.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from analyst.histogram import Histogram, bin_ends
 from analyst.options import QUARTILES
 from analyst.points import Floats, Index, Points
 from analyst.quantile import Quantiles, target
-from analyst.uncertainty import names
 from campaign.errors import InvalidQuery, TooNoisy
+from campaign.inputs import Values, many, names
 from campaign.noise.mechanism import SERVERS
 from campaign.spec import Campaign
 
@@ -43,7 +43,7 @@ class PointRelease:
     parts: Mapping[str, tuple[Points, Quantiles, Histogram] | str]
 
 
-def one_stratum(campaign: Campaign, stratum: str | Sequence[str] | None) -> str:
+def one_stratum(campaign: Campaign, stratum: Any) -> str:
     chosen = campaign.strata if stratum is None else names(stratum)
     if len(chosen) != 1:
         raise InvalidQuery("this grid is too large for whole curves: name one stratum")
@@ -60,8 +60,9 @@ class _Search:
     factor: float
 
 
-def quantiles(campaign: Campaign, stratum: str, levels: Sequence[float], confidence: float) -> Steps[Quantiles]:
+def quantiles(campaign: Campaign, stratum: str, levels: Values, confidence: float) -> Steps[Quantiles]:
     """Where the curve reaches each level, with both intervals."""
+    levels = [float(level) for level in many(levels)]
     if not all(0 <= level <= 1 for level in levels):
         raise InvalidQuery(f"levels lie between 0 and 1, got {list(levels)}")
     z = uncertainty.z_score(1 - (1 - confidence) / campaign.grid.bits)
@@ -99,7 +100,7 @@ def _crossings(campaign: Campaign, stratum: str, total: float, searches: list[_S
     return low
 
 
-def some(campaign: Campaign, stratum: str, at: Sequence[object], smoothing: bool) -> Steps[Points]:
+def some(campaign: Campaign, stratum: str, at: Values, smoothing: bool) -> Steps[Points]:
     """F at some values."""
     index = campaign.grid.index_at(at)
     n, answered = yield np.union1d(index[index >= 0], [campaign.grid.size - 1])
@@ -121,9 +122,7 @@ def page(campaign: Campaign, stratum: str) -> Steps[tuple[int, Page]]:
     return n, (curve, levels, bins)
 
 
-def histogram(
-    campaign: Campaign, stratum: str, edges: Sequence[object] | SupportsIndex, confidence: float
-) -> Steps[Histogram]:
+def histogram(campaign: Campaign, stratum: str, edges: Values, confidence: float) -> Steps[Histogram]:
     """Counts of bins, from counts at their edges."""
     grid, z = campaign.grid, uncertainty.z_score(confidence)
     index, notes = bin_ends(grid, edges)

@@ -7,11 +7,11 @@ The release is fetched once and kept: every statistic but `ecdf`, `groups` and `
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, SupportsIndex, TypedDict, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import httpx
 
@@ -25,6 +25,7 @@ from analyst.points import Index, Points
 from analyst.quantile import Quantiles
 from analyst.release import Floats, Release, Stratum
 from campaign.errors import InvalidQuery
+from campaign.inputs import Values
 from campaign.spec import Campaign
 from campaign.wire import BudgetAnswer, EcdfAnswer, read
 
@@ -101,7 +102,7 @@ class Client(Asking):
                 self._by_points = True
         return not self._by_points
 
-    def ecdf(self, at: Sequence[object], stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
+    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
         """F at some values."""
         if self.is_whole():
             return self.release().curve(stratum, smoothing=smoothing).at(at)
@@ -111,7 +112,7 @@ class Client(Asking):
 
     def quantile(
         self,
-        levels: Sequence[float] = QUARTILES,
+        levels: Values = QUARTILES,
         stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
@@ -126,7 +127,7 @@ class Client(Asking):
 
     def histogram(
         self,
-        edges: Sequence[object] | SupportsIndex = 20,
+        edges: Values = 20,
         stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
@@ -169,7 +170,7 @@ class Client(Asking):
             except InvalidQuery as problem:
                 self._fewer_points(problem)
 
-    def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
+    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Calibration:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
         content, campaign = groups_query(upper_ends, epsilon), self.campaign()
         return self._read_groups(self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
@@ -240,7 +241,7 @@ class AsyncClient(Asking):
                 self._by_points = True
         return not self._by_points
 
-    async def ecdf(self, at: Sequence[object], stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
+    async def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
         """F at some values."""
         if await self.is_whole():
             release = await self.release()
@@ -251,7 +252,7 @@ class AsyncClient(Asking):
 
     async def quantile(
         self,
-        levels: Sequence[float] = QUARTILES,
+        levels: Values = QUARTILES,
         stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
@@ -268,7 +269,7 @@ class AsyncClient(Asking):
 
     async def histogram(
         self,
-        edges: Sequence[object] | SupportsIndex = 20,
+        edges: Values = 20,
         stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
@@ -313,7 +314,7 @@ class AsyncClient(Asking):
             except InvalidQuery as problem:
                 self._fewer_points(problem)
 
-    async def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
+    async def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Calibration:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
         content, campaign = groups_query(upper_ends, epsilon), await self.campaign()
         return self._read_groups(await self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)

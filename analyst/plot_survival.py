@@ -15,28 +15,40 @@ from analyst.survival_tables import Survival
 from analyst.table import p_words, short
 
 
-def survival(made: Survival, interval: Interval = "population") -> Figure:
-    """Kaplan-Meier curves of all arms with bands, their medians and tests, and a table of the number at risk."""
+def survival(made: Survival, interval: Interval = "population", ax: Axes | None = None) -> Figure:
+    """Kaplan-Meier curves of all arms with bands, their medians and tests, and a table of the number at risk.
+
+    Into axes that are given come the curves alone: the table needs axes of its own.
+    """
+    campaign, first = made.arms[0].event.campaign, made.arms[0].event
     with mpl.rc_context(STYLE):
+        if ax is not None:
+            _curves(ax, made, interval)
+            ax.set_xlabel(x_label(campaign, "time"))
+            found = ax.get_figure(root=True)
+            assert isinstance(found, Figure)
+            return found
         figure = Figure(figsize=(7.2, 4.6 + 0.24 * len(made.arms)), layout="constrained")
         heights = [4.2, 0.5 + 0.26 * len(made.arms)]
         axes, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": heights})
-        for arm, (colour, dashes) in zip(made.arms, inks(len(made.arms)), strict=True):
-            _curve(axes, arm, colour, dashes, interval, made.confidence)
-        axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{made.confidence:.0%} band ({interval})")
-        for arm in made.arms[1:]:
-            told = f"log-rank: {p_words(log_rank(made.arms[0], arm)[1])} (noise included)"
-            axes.plot([], [], " ", label=told if len(made.arms) == 2 else f"{literal(arm.name)}: {told}")
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_ylabel("survival" if not made.hazard else "survival (table: cumulative hazard)")
-        axes.legend(loc="lower left")
-        campaign = made.arms[0].event.campaign
-        axes.set_title(literal(campaign.title))
+        _curves(axes, made, interval)
         _table(below, made)
         below.set_xlabel(x_label(campaign, "time"))
-        first = made.arms[0].event
         figure.supxlabel(about_line(first.n, first.epsilon, first.smoothing), fontsize=8, color="#555555")
     return figure
+
+
+def _curves(axes: Axes, made: Survival, interval: Interval) -> None:
+    for arm, (colour, dashes) in zip(made.arms, inks(len(made.arms)), strict=True):
+        _curve(axes, arm, colour, dashes, interval, made.confidence)
+    axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{made.confidence:.0%} band ({interval})")
+    for arm in made.arms[1:]:
+        told = f"log-rank: {p_words(log_rank(made.arms[0], arm)[1])} (noise included)"
+        axes.plot([], [], " ", label=told if len(made.arms) == 2 else f"{literal(arm.name)}: {told}")
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylabel("survival" if not made.hazard else "survival (table: cumulative hazard)")
+    axes.legend(loc="lower left")
+    axes.set_title(literal(made.arms[0].event.campaign.title))
 
 
 def _curve(axes: Axes, arm: Arm, colour: str, dashes: Any, interval: Interval, confidence: float) -> None:

@@ -1,6 +1,6 @@
 """A curve at some values: from the whole of it, or from counts at these values alone, where the grid is too large."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from analyst import smooth, uncertainty
 from analyst.estimate import INTERVALS, Interval, limits_as_columns, ratio_interval
 from analyst.table import Columns, Tabular, as_labels, measured
 from campaign.errors import TooNoisy
+from campaign.inputs import Values, many
 from campaign.noise.mechanism import SERVERS
 from campaign.spec import Campaign
 
@@ -44,12 +45,13 @@ class Points(Tabular):
 
 
 def points(
-    campaign: Campaign, stratum: str, n: int, at: Sequence[object], answered: Mapping[int, int], smoothing: bool
+    campaign: Campaign, stratum: str, n: int, at: Values, answered: Mapping[int, int], smoothing: bool
 ) -> Points:
     """F at some values from counts at their indices and at the last one: no curve is needed. Smoothed among them.
 
     Padding was not asked for: of what is public only the n of a single stratum is used.
     """
+    at = many(at)
     known = np.array(sorted(answered))
     raw = np.array([answered[i] for i in known.tolist()], np.float64)
     variance, shared = variances(campaign, stratum, known)

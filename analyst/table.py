@@ -14,6 +14,9 @@ from campaign.spec import Campaign
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from analyst.display import Display
 
 Columns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 
@@ -28,6 +31,17 @@ class Tabular(ABC):
     @abstractmethod
     def about(self) -> dict[str, Any]:
         """What holds for the whole result, in JSON's types."""
+
+    def plot(self, ax: "Axes | None" = None, **options: Any) -> "Display":
+        """Its picture, in a new figure or in these axes. Needs matplotlib."""
+        from analyst.display import draw
+
+        return draw(self, ax, options)
+
+    def _repr_html_(self) -> str:
+        from analyst.display import html
+
+        return html(self)
 
     def to_frame(self) -> "pd.DataFrame":
         """The columns as a pandas frame, `about` in its attrs. Needs pandas (pip install pandas)."""
