@@ -28,7 +28,7 @@ from campaign.inputs import Values, names
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
-Stratum = str | int | Sequence[str] | Sequence[int] | None
+Stratum = str | int | np.integer[Any] | Sequence[str] | Sequence[int] | None
 
 
 @dataclass(frozen=True)
