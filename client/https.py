@@ -36,6 +36,8 @@ def trust(ca: str | Path | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=None if ca is None else str(ca))
     except ssl.SSLError:
         raise InvalidInput(f"{ca}: this is not a certificate authority in PEM") from None
+    except OSError as error:
+        raise InvalidInput(f"{ca}: the certificate authority cannot be read ({error.strerror})") from None
 
 
 def options(token: str, ca: str | Path | None, timeout_s: float) -> dict[str, Any]:

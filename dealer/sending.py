@@ -33,6 +33,7 @@ from campaign.errors import (
 )
 from campaign.spec import Campaign, Placed, parse_json, to_base64url
 from campaign.wire import UPLOAD_TYPE, UploadResult, read
+from client import loops
 from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
 from dealer.sharing import Rand, Shared
 from dealer.sites import Sites
@@ -69,7 +70,7 @@ def upload(
     name = to_base64url(campaign.id)
     path = receipt or default_path(name, os.environ)
     with opened(path, name, sites.token, rand) as kept:
-        return asyncio.run(_upload(placed, campaign, sites, kept, replace, progress))
+        return loops.run(_upload(placed, campaign, sites, kept, replace, progress))
 
 
 def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
@@ -78,7 +79,7 @@ def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
     if not path.exists():
         raise InvalidValue(f"there is no receipt at {path}, so nothing is known that could be withdrawn")
     with opened(path, sites.campaign, sites.token, os.urandom) as kept:
-        return asyncio.run(_withdraw(sites, kept))
+        return loops.run(_withdraw(sites, kept))
 
 
 async def _withdraw(sites: Sites, kept: Receipt) -> int:

@@ -9,7 +9,7 @@ import httpx
 
 from campaign.errors import DigestMismatch, InvalidValue, PeerUnavailable
 from campaign.spec import ID_BYTES, Campaign, from_base64url, to_base64url
-from client import https
+from client import https, loops
 
 ATTEMPTS = 6
 
@@ -66,7 +66,7 @@ class Sites:
 
     def fetch(self) -> Campaign:
         """The campaign, asked of both servers, which must agree on it."""
-        return asyncio.run(self._fetch())
+        return loops.run(self._fetch())
 
     async def _fetch(self) -> Campaign:
         async with self.client() as client:

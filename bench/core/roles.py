@@ -1,7 +1,6 @@
 """Part of `python -m bench core`: what parties and analysts wait for. Smoothing against cvxopt, and a dealer's CPU."""
 
 import argparse
-import io
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from bench.measure import best_in_turn
 from bench.output import Result
 from campaign.spec import Campaign
 from dealer.derive import Source
-from dealer.records import from_csv
+from dealer.records import Options, from_file
 from dealer.sending import BATCH
 
 DEPTH = 15
@@ -95,7 +94,7 @@ def _dealer(args: argparse.Namespace) -> Result:
     best = float("inf")
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
-        placed = from_csv(io.StringIO(text), "value", None).place(campaign)
+        placed = from_file(text.encode(), Options("value"), campaign.grid.is_value).place(campaign)
         shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):
