@@ -61,9 +61,9 @@ def run_ours(servers: Counted, study: Study) -> Run:
     pair.create(campaign)
     meter = Meter(servers)
     for number, value in enumerate(study.values):
-        sites = dealer.Sites(servers.urls(campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem")
         receipt = pair.folder / name(campaign) / f"{number}.json"
-        dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
+        with dealer.Sites(servers.urls(campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem") as sites:
+            dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
         study.progress(1)
     pair.seal(campaign)
     _wait_for_curves(pair, campaign)

@@ -13,6 +13,7 @@ import httpx
 
 from bench.communication.server import Holding
 from campaign.spec import Campaign
+from client import https
 from client.tokens import hash_token, new_token
 from harness.live import Pair, name
 from harness.proxy import Count, Proxy
@@ -109,7 +110,7 @@ class Counted:
     def client(self, token: str, keep_alive: bool, base_url: str = "") -> httpx.AsyncClient:
         """A connection that is kept alive stays open for the whole run, however slow the machine is."""
         headers = {"Authorization": f"Bearer {token}"} | ({} if keep_alive else {"Connection": "close"})
-        return httpx.AsyncClient(
+        client = httpx.AsyncClient(
             base_url=base_url,
             verify=self.pair.context,
             headers=headers,
@@ -117,6 +118,11 @@ class Counted:
             timeout=60,
             trust_env=False,
         )
+        connection = client.headers["connection"]
+        https.lean(client)  # as our own programs do
+        if not keep_alive:
+            client.headers["connection"] = connection
+        return client
 
     @asynccontextmanager
     async def asking(self, campaign: Campaign, keep_alive: bool) -> AsyncIterator[Callable[[int], Any]]:
