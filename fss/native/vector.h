@@ -56,7 +56,7 @@ INLINE void store(uint64_t *to, V x) { memcpy(to, &x, sizeof x); }
 /* All ones where the top bit is set. */
 INLINE V mask_of(V x) { return (V)((SignedV)x < 0); }
 
-INLINE V select(V mask, V where_set, V where_clear) { return where_clear ^ (mask & (where_set ^ where_clear)); }
+INLINE V blend(V mask, V where_set, V where_clear) { return where_clear ^ (mask & (where_set ^ where_clear)); }
 
 INLINE void aes(V x[2 * STRIPE], const uint8_t round[ROUND_KEYS][16])
 {
