@@ -22,7 +22,7 @@ from decimal import Context, Decimal, localcontext
 from functools import cached_property, lru_cache
 
 import numpy as np
-from gmpy2 import mpz
+from gmpy2 import mpz, pack, unpack
 from numpy.typing import NDArray
 
 SCALE_BITS = 256
@@ -61,15 +61,10 @@ class Table:
 
     def convolved(self) -> list[int]:
         """F_{l+1}(p) for p = 0, 1, ..., 2 reach, exactly: the square of a polynomial, as one product of integers."""
-        width = (2 * self.half[0].bit_length() + (2 * len(self.half)).bit_length() + 7) // 8
-        packed = b"".join(int(f).to_bytes(width, "little") for f in (*self.half[:0:-1], *self.half))
-        square = int(mpz(int.from_bytes(packed, "little")) ** 2)
-        digits = square.to_bytes(2 * len(packed), "little")
-        middle = 2 * self.reach * width
-        return [
-            int.from_bytes(digits[at : at + width], "little")
-            for at in range(middle, middle + (2 * self.reach + 1) * width, width)
-        ]
+        width = 2 * self.half[0].bit_length() + (2 * len(self.half)).bit_length()
+        whole = pack([*map(mpz, self.half[:0:-1]), *map(mpz, self.half)], width)
+        found: list[int] = unpack((whole * whole) >> (2 * self.reach * width), width)
+        return found
 
 
 def exponential(w: float) -> int:
@@ -82,13 +77,14 @@ def tilt(values: list[int], w: float) -> tuple[int, ...]:
     """values[k] exp(-w k), brought to the scale of a table and cut where it becomes negligible."""
     ratio, power, tilted = mpz(exponential(w)), mpz(1) << _FINE_BITS, []
     shift = values[0].bit_length() - 1 + _FINE_BITS - SCALE_BITS
+    smallest = mpz(_SMALLEST)
     for value in values:
-        entry = (value * power) >> shift
-        if entry < _SMALLEST:
+        entry = (power * value) >> shift
+        if entry < smallest:
             break
-        tilted.append(int(entry))
+        tilted.append(entry)
         power = (power * ratio) >> _FINE_BITS
-    return tuple(tilted)
+    return tuple(map(int, tilted))
 
 
 @lru_cache(maxsize=8)

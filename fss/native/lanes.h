@@ -52,13 +52,17 @@ LOOP void add_lanes(const struct group *g, uint64_t from)
     }
 }
 
+/* Write them, canonical, where no sum is wanted. */
 static void write_lanes(const struct group *g, uint64_t from)
 {
     const uint64_t *leaf = g->each;
     for (size_t node = 0; node < (size_t)1 << g->top; node++) {
         char *row = g->job->each.start + (ptrdiff_t)(first_answer(g, node) + from) * g->job->each.stride + 8 * g->first;
         for (size_t k = 0; k < g->keys; k++)
-            for (int i = 0; i < MAX_LEAVES; i++, leaf++) memcpy(row + i * g->job->each.stride + 8 * k, leaf, 8);
+            for (int i = 0; i < MAX_LEAVES; i++, leaf++) {
+                uint64_t share = canonical_word(*leaf);
+                memcpy(row + i * g->job->each.stride + 8 * k, &share, 8);
+            }
     }
 }
 

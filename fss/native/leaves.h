@@ -131,7 +131,7 @@ INLINE void store_pairs(uint64_t *to, V first, V second)
     }
 }
 
-/* All leaves of every lane, canonical, the leaves of a lane side by side: for lanes that are at different nodes. */
+/* All leaves of every lane, at most p + 7, those of a lane side by side: for lanes that are at different nodes. */
 LOOP void leaf_lanes(const struct group *g, const struct node *at)
 {
     for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
@@ -143,7 +143,7 @@ LOOP void leaf_lanes(const struct group *g, const struct node *at)
             UNROLL for (int i = 0; i < STRIPE; i++) {
                 size_t j = k + i * WORDS;
                 V v = load(at->collected + j);
-                store_pairs(g->each + j * MAX_LEAVES + 2 * pair, canonical(x[0][i] + v), canonical(x[1][i] + v));
+                store_pairs(g->each + j * MAX_LEAVES + 2 * pair, fold(x[0][i] + v), fold(x[1][i] + v));
             }
         }
     }
