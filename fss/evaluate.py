@@ -80,7 +80,7 @@ def _summed(keys: KeyBatch, points: Points | None, threads: int, add: Callable[[
 
 
 def _taken(waiting: deque[int]) -> Iterator[int]:
-    """One after the other, as long as there is one. Threads share it: one whose core is busy leaves more to the others."""
+    """One after the other, as long as there is one. Threads share it: one that is slow leaves more to the others."""
     while True:
         try:
             start = waiting.popleft()

@@ -5,8 +5,9 @@ with the scalar oracle.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,35 +22,38 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "fss_keys.json"
 MOST_BITS = 16
 
 
-def words_of(case: dict[str, object], binder: bytes) -> Iterable[int]:
+def words_of(case: dict[str, Any], binder: bytes) -> Iterator[int]:
     """One case, as tests/native/answers.c reads it."""
-    keys = [KeyBatch.from_bytes(bytes.fromhex(key), binder) for key in case["keys"]]  # type: ignore[attr-defined]
+    keys = [KeyBatch.from_bytes(bytes.fromhex(key), binder) for key in case["keys"]]
     yield 1
-    yield from np.frombuffer(tree_prg(binder).keys, np.uint64)
-    yield from (case["scheme"] == "dcf", case["bits"], case["alpha"], case["beta"])  # type: ignore[misc]
-    yield from np.frombuffer(bytes.fromhex(str(case["rand"])), np.uint64)
+    yield from _words(tree_prg(binder).keys)
+    yield from (case["scheme"] == "dcf", case["bits"], case["alpha"], case["beta"])
+    yield from _words(bytes.fromhex(case["rand"]))
     yield keys[0].type.words
     for key in keys:
-        yield from key.words[:, 0]
-    yield len(case["points"])  # type: ignore[arg-type]
-    yield from case["points"]  # type: ignore[misc]
-    shares0, shares1 = case["shares"]  # type: ignore[misc]
-    yield from shares0
-    yield from ((field.P - share) % field.P for share in shares1)  # the kernel does not negate
+        yield from key.words[:, 0].tolist()
+    yield len(case["points"])
+    yield from case["points"]
+    yield from case["shares"][0]
+    yield from ((field.P - share) % field.P for share in case["shares"][1])  # the kernel does not negate
     yield from _seen(keys)
 
 
-def _seen(keys: list[KeyBatch]) -> Iterable[int]:
+def _words(data: bytes) -> list[int]:
+    return list(np.frombuffer(data, np.uint64).tolist())
+
+
+def _seen(keys: list[KeyBatch]) -> Iterator[int]:
     type = keys[0].type
     nodes = 1 << type.depth if type.bits <= MOST_BITS else 0
     yield nodes
     if nodes:
         drawn = np.random.default_rng(type.bits).integers(0, field.P, (5, nodes), dtype=np.uint64)
         weights = Weights(drawn[:4], drawn[4])
-        yield from weights.limbs.ravel()
+        yield from weights.limbs.ravel().tolist()
         for key in keys:
             with using("numpy"):
-                yield from sum_and_observe(key, weights)[1][:, 0]
+                yield from sum_and_observe(key, weights)[1][:, 0].tolist()
 
 
 def main() -> None:
