@@ -19,7 +19,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 PARALLEL = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope
 
 NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
-CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
+CHECK := $(CC) -std=c11 -g -fno-var-tracking-assignments -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 ARM_CC := aarch64-linux-gnu-gcc
