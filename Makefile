@@ -24,7 +24,7 @@ ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
 ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
-ARM_HELP := "make $@ needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
 .PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize arm wheels clean
 
