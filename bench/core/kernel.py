@@ -11,9 +11,11 @@ from fss.backends import using
 from fss.challenge import derive
 from fss.evaluate import sum_and_observe
 
-# Keys of a batch, and blocks of a tight loop: a few milliseconds each, so that some runs find a quiet moment.
-MANY = 256
-HASHED = 1 << 18
+# Keys of a batch, evaluations of one key alone, and blocks of a tight loop: about two milliseconds, so that some of the
+# runs find a quiet moment.
+MANY = 64
+TIMES = 20
+HASHED = 1 << 20
 
 # Blocks a point that the scheme needs: two or three an inner node, four a terminal one or six with a check; 8 leaves
 BLOCKS = {"dcf": 0.875, "dpf": 0.75, "dcf checked": 1.125, "dpf checked": 1.0}
@@ -44,8 +46,8 @@ def _over_limit(ns: dict[str, float], kind: str, blocks: float) -> Result:
 def _nanoseconds(args: argparse.Namespace) -> dict[str, float]:
     """Per block, or per (key, point)."""
     with using("native"):
-        best = best_in_turn({"hash": _hash_alone(), **_domains(args.seed)}, 10 * args.rounds)
-    units = {"hash": HASHED, "1": 1 << DOMAIN_BITS, "many": MANY << DOMAIN_BITS}
+        best = best_in_turn({"hash": _hash_alone(), **_domains(args.seed)}, 20 * args.rounds)
+    units = {"hash": HASHED, "1": TIMES << DOMAIN_BITS, "many": MANY << DOMAIN_BITS}
     return {name: 1e9 * seconds / units[name.split()[-1]] for name, seconds in best.items()}
 
 
@@ -63,6 +65,15 @@ def _domains(seed: int) -> dict[str, Run]:
         for of, count in (("1", 1), ("many", MANY)):
             keys = some_keys(scheme, DOMAIN_BITS, count, seed)
             weights = derive(keys.type.scheme, DOMAIN_BITS, bytes(32), bytes(32), bytes(32)).weights
-            runs[f"{name} {of}"] = partial(scheme.sum_over_domain, keys)
-            runs[f"{name} checked {of}"] = partial(sum_and_observe, keys, weights)
+            times = TIMES if count == 1 else 1
+            runs[f"{name} {of}"] = _repeated(times, partial(scheme.sum_over_domain, keys))
+            runs[f"{name} checked {of}"] = _repeated(times, partial(sum_and_observe, keys, weights))
     return runs
+
+
+def _repeated(times: int, run: Run) -> Run:
+    def wrapped() -> None:
+        for _ in range(times):
+            run()
+
+    return wrapped

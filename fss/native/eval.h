@@ -18,7 +18,7 @@ struct group {
     size_t first, keys; /* which keys */
     size_t count;       /* lanes: keys, times the nodes that each walks from */
     int top;            /* the level of those nodes */
-    uint64_t place[SMALL_GROUP]; /* of each, counted from the left */
+    uint64_t place[SMALL_GROUP]; /* of each node, counted from the left */
     struct rows words;  /* of the lanes, in place or copied */
     uint64_t *live;     /* p for a lane; 0 for what fills up the last stripe, so that its values count as 0 */
     struct node nodes[2 * MAX_BITS], root; /* two for each level */

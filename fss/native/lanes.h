@@ -1,9 +1,13 @@
-/* Few keys over the whole domain: each walks from all nodes of level `top` at once, so that the lanes are full.
+/* Few keys over the whole domain: each walks from all nodes of level `top` at once, so that stripes are full.
  *
  * Lane j keys + k is key k at the j-th node. A level's left children keep their lanes and the right ones follow them, so
  * the choice at the root is the last bit of j: counted from the left the j-th node is number place[j], whose bits are
  * those of j reversed, and place[place[j]] = j.
  */
+
+/* Enough to fill stripes of every width. The answers below so many nodes lie on as many pages; with twice as many the
+ * processor had to look up where they are more often, and one key took longer. */
+enum { LANES = 32 };
 
 /* As many levels as the lanes can hold: 0, if keys fill them or only some points are wanted. */
 static void set_top(struct group *g)
@@ -12,7 +16,7 @@ static void set_top(struct group *g)
     int few = !job->points && group_size(job) == SMALL_GROUP;
     g->top = 0;
     g->place[0] = 0;
-    while (few && g->top < depth(&job->shape) && g->keys << (g->top + 1) <= SMALL_GROUP) {
+    while (few && g->top < depth(&job->shape) && g->keys << (g->top + 1) <= LANES) {
         for (int j = 0, nodes = 1 << g->top; j < nodes; j++) {
             g->place[j] *= 2;
             g->place[nodes + j] = g->place[j] + 1;

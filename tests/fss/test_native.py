@@ -97,7 +97,7 @@ def whole(scheme: ModuleType, keys: KeyBatch) -> list[Words]:
 @both_schemes
 @pytest.mark.parametrize("bits", [6, 9])
 def test_few_keys_walk_from_many_nodes(scheme: ModuleType, bits: int) -> None:
-    """Every number of keys up to a group and beyond: 64 lanes hold 64 nodes of one key, 2 of each of 32, 1 of 33."""
+    """Every number of keys up to a group and beyond: 32 lanes hold 32 nodes of one key, 2 of each of 16, 1 of 17."""
     pair = make(scheme, np.arange(130) * 37 % (1 << bits), bits)
     for n in [*range(1, 67), 96, 97, 127, 129]:
         same(lambda keys=pair[n % 2][:n]: whole(scheme, keys))  # type: ignore[misc]
@@ -108,8 +108,8 @@ def test_few_keys_walk_from_many_nodes(scheme: ModuleType, bits: int) -> None:
 def test_trees_of_every_height_under_the_lanes(scheme: ModuleType, bits: int) -> None:
     """Trees that are lower than the lanes are wide, as low, and higher; alpha at both ends of every lane's part."""
     top = (1 << bits) - 1
-    parts = np.arange(64) * (1 << bits) // 64
-    for alphas in ([0], [top], [top // 2, top // 2 + 1], parts[:5], parts[:21], parts[40:], (parts[1:] - 1).clip(0)):
+    parts = np.arange(32) * (1 << bits) // 32
+    for alphas in ([0], [top], [top // 2, top // 2 + 1], parts[:5], parts[:11], parts[20:], (parts[1:17] - 1).clip(0)):
         for keys in make(scheme, alphas, bits, beta=field.P - 1):
             same(lambda keys=keys: whole(scheme, keys))  # type: ignore[misc]
 
