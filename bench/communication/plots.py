@@ -18,8 +18,8 @@ STYLES: dict[Key, dict[str, object]] = {
     (pointwise.NAME, False): {"color": "#8f2d56", "linestyle": "-.", "marker": "^"},
     (onehot.NAME, True): {"color": "#6c9a3b", "linestyle": ":", "marker": "D"},
 }
-SHADES = ("#0b3c5d", "#328cc1", "#8fb8d8", "#d9d9d9", "#f2a65a", "#d1495b")
-HATCHES = ("", "//", "..", "", "\\\\", "xx")
+SHADES = ("#0b3c5d", "#328cc1", "#8fb8d8", "#d9d9d9", "#f2a65a", "#d1495b", "#c9a227")
+HATCHES = ("", "//", "..", "", "\\\\", "xx", "xx")
 
 
 def draw(measured: Found, folder: Path) -> list[tuple[Path, str]]:

@@ -1,9 +1,11 @@
 """Part of `python -m bench core`: what parties and analysts wait for. Smoothing against cvxopt, and a dealer's CPU."""
 
 import argparse
+import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def results(args: argparse.Namespace) -> list[Result]:
-    return [*_smoothing(args), *_large(args), _dealer(args)]
+    return [*_smoothing(args), *_large(args), _dealer(args), _help()]
 
 
 def noisy_curve(name: str, depth: int, seed: int) -> tuple[Floats, float]:
@@ -77,8 +79,6 @@ def _large(args: argparse.Namespace) -> list[Result]:
 
 def million(seed: int) -> None:
     """Run by `_large`: prints seconds and the process's peak of memory."""
-    import resource
-
     curve, n = noisy_curve(PAPER, 20, seed)
     start = time.perf_counter()
     smooth.tree(curve, n, mechanism=PAPER)
@@ -102,3 +102,14 @@ def _dealer(args: argparse.Namespace) -> Result:
         best = min(best, time.process_time() - start)
     what = "CPU seconds of a dealer for 100 000 values, D = 16: CSV to envelopes for both servers"
     return Result.at_most("dealer_100k_cpu_s", best, 1.5, what)
+
+
+def _help() -> Result:
+    """What a user waits for who asks an installed program what it can do; the best of five."""
+    took = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([Path(sys.executable).with_name("fss-analyst"), "--help"], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Result.at_most("analyst_help_cpu_s", min(took), 0.2, "CPU seconds of fss-analyst --help")
