@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass
 
 from bench.communication import pointwise
 from bench.communication.model import Model, Row, as_row, crossover
-from bench.communication.protocols import OURS
-from bench.communication.traffic import Run
+from bench.communication.traffic import OURS, Run
 from bench.output import Result
 from harness.proxy import Count
 

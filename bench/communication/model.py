@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.communication import formulas, onehot, pointwise
-from bench.communication.protocols import OURS
-from bench.communication.traffic import Run
+from bench.communication.traffic import OURS, Run
 from campaign.spec import Campaign
 from harness.proxy import RECORD_OVERHEAD, Count
 

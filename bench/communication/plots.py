@@ -9,8 +9,8 @@ from matplotlib.ticker import FuncFormatter
 from bench.communication import onehot, pointwise
 from bench.communication.findings import Found, Key
 from bench.communication.model import Row
-from bench.communication.protocols import OURS
 from bench.communication.tables import LINES, size
+from bench.communication.traffic import OURS
 
 STYLES: dict[Key, dict[str, object]] = {
     (OURS, True): {"color": "#0b3c5d", "linestyle": "-", "marker": "o", "linewidth": 2.2},

@@ -14,10 +14,10 @@ from bench.communication import onehot, pointwise
 from bench.communication.findings import Found, Plan
 from bench.communication.model import crossover, fit
 from bench.communication.plots import draw
-from bench.communication.protocols import OURS, Study, both_pairs, study_campaign
+from bench.communication.protocols import Study, both_pairs, study_campaign
 from bench.communication.run import measure, run_all
 from bench.communication.tables import all_tables, summary
-from bench.communication.traffic import BaselinePair, Counted, Run
+from bench.communication.traffic import OURS, BaselinePair, Counted, Run
 from campaign.errors import InvalidUpload
 from harness.proxy import Proxy, Records
 from servers.release.noise import NoiseTree
