@@ -159,6 +159,6 @@ def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[st
             raise TooFewUploads(f"{rejected} uploads were rejected; the rest is too little, so uploads go on")
         if any(s.get("phase") == "failed" or "problem" in s for s in both):
             raise Problem("a server could not evaluate the curve; see its log")
-        if all(s.get("phase") == "ready" for s in both):
+        if all(s.get("phase") == "ready" and s.get("state") == "sealed" for s in both):
             return both[0]
         time.sleep(0.5)

@@ -30,6 +30,7 @@ def add_commands(commands: Commands) -> None:
         action.set_defaults(run=_hand_over, what=name)
     verify = actions.add_parser("verify", help="compute one server's shares again and compare them with what it signed")
     verify.add_argument("--keys", type=Path, required=True, metavar="FOLDER", help="what its audit export wrote")
+    verify.add_argument("--digest", required=True, help="of the campaign, as parties and analysts have it")
     verify.add_argument("--evidence", type=Path, required=True, metavar="FOLDER", help="of the other server")
     verify.set_defaults(run=_verify)
 
@@ -45,14 +46,14 @@ def _hand_over(args: argparse.Namespace) -> int:
     else:
         hand_over.evidence(load(args.config), args.id, args.out)
         print(f"wrote what the other server signed into {args.out}")
-    print("next: fss-server audit verify --keys FOLDER --evidence FOLDER")
+    print("next: fss-server audit verify --keys FOLDER --evidence FOLDER --digest DIGEST")
     return OK
 
 
 def _verify(args: argparse.Namespace) -> int:
     from servers.audit.verify import verify
 
-    findings = verify(args.keys, args.evidence)
+    findings = verify(args.keys, args.evidence, args.digest)
     for finding in findings:
         print(f"{finding.what:<28} {finding.verdict}")
     honest = all(finding.is_honest for finding in findings)

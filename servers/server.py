@@ -20,6 +20,7 @@ from servers.settings import Settings
 from servers.storage.database import lock
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
+from servers.storage.waves import CHECKING
 
 Clock = Callable[[], datetime]
 
@@ -77,5 +78,8 @@ class Server:
     def _erase_deleted(self) -> None:
         for campaign_id in self.storage.campaigns.deleted():
             self.folder(campaign_id).erase()
+        for entry in self.storage.campaigns.all():
+            if self.storage.waves.get(entry.campaign.id).state != CHECKING:
+                self.folder(entry.campaign.id).drop_candidates()  # keys that may have been erased since
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()

@@ -7,6 +7,7 @@ The first holds one server's keys and its noise secret for this set: with the pu
 that server knows. Never give an auditor the keys of both servers.
 """
 
+import io
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -29,7 +30,7 @@ from servers.storage.waves import UploadSet
 
 def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of this server."""
-    with closing(Storage(settings.database_url)) as storage:
+    with closing(Storage(settings.database_url, look=True)) as storage:
         entry, sealed = _sealed(storage, campaign_id)
         ids = storage.uploads.ids(entry.campaign.id)
     folder = Folder(settings.data, entry.campaign.id)
@@ -48,7 +49,7 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
 
 def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of the other server."""
-    with closing(Storage(settings.database_url)) as storage:
+    with closing(Storage(settings.database_url, look=True)) as storage:
         entry, sealed = _sealed(storage, campaign_id)
     folder = Folder(settings.data, entry.campaign.id)
     kept = Evidence(folder.path, sealed.checksum)
@@ -56,13 +57,15 @@ def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
         raise NotSealed("the other server has not made a statement here yet; ask it something first")
     _make(out)
     _write(out / "campaign.json", entry.campaign.canonical)
-    for file in kept.folder.iterdir():
+    for file in (file for file in kept.folder.iterdir() if file.suffix != ".partial"):
         _write(out / file.name, file.read_bytes())
     covers = source(settings.role, entry, sealed).covers
     for kind, dtype in (("release", np.int64), ("noised", np.uint64)):
         curve = folder.load_curve(kind, covers, entry.campaign.bits, dtype)
         if curve is not None:
-            np.save(out / f"{kind}.npy", curve)
+            body = io.BytesIO()
+            np.save(body, curve)
+            _write(out / f"{kind}.npy", body.getvalue())
 
 
 def _sealed(storage: Storage, campaign_id: str) -> tuple[Entry, UploadSet]:

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from campaign.errors import InvalidUpload, PeerMismatch, Problem
-from campaign.spec import Campaign
+from campaign.spec import Campaign, to_base64url
 from campaign.wire import PeerGroupsQuery, ShareQuery, decode_shares, read
 from fss import FssError, KeyBatch, field
 from fss.field import Words
@@ -22,6 +23,8 @@ from servers.release.statement import Signed, Statement, check, commits, require
 from servers.storage.objects import file_digest, set_checksum
 
 HONEST = "honest"
+_NOTHING = "nothing was published"
+_BEFORE_ANSWERS = 5  # findings
 _SHARES_HEAD = 88  # bytes before the elements of an answer
 
 
@@ -51,31 +54,39 @@ class Audit:
         bound = covers(self.campaign.id, self.statement.checksum, self.statement.keys)
         return noised.Source(self.secret, self.statement.server, bound, self.campaign)
 
+    @cached_property
     def _whole(self) -> Unnoised:
         return share_of(self.campaign, self.keys)
 
     def shares(self, query: ShareQuery) -> Words:
         if query.positions == "all":
-            return noised.curve(self._whole(), self._source)
+            return noised.curve(self._whole, self._source)
         positions = np.array(query.positions, np.int64)
         if self.campaign.scheme == "dpf":
-            return noised.curve(self._whole(), self._source)[positions]
+            return noised.curve(self._whole, self._source)[positions]
         return noised.points(asyncio.run(share_at(self.keys, positions, _never)), self._source, positions)
 
     def groups(self, query: PeerGroupsQuery) -> Words:
-        return noised.groups(self._whole(), self._source, groups.read_groups(self.campaign, query))
+        return noised.groups(self._whole, self._source, groups.read_groups(self.campaign, query))
 
 
 async def _never() -> bool:
     return False
 
 
-def verify(keys: Path, evidence: Path) -> list[Finding]:
-    """Every finding; the server was honest if all of them say so. A file that is missing is an OSError."""
+def verify(keys: Path, evidence: Path, digest: str) -> list[Finding]:
+    """Every finding; the server was honest if all of them say so. A file that is missing is an OSError.
+
+    `digest` is the campaign's, from neither side: parties and analysts have it. The keys by which servers sign stand in
+    the campaign, so whoever could put another campaign in could sign for the other server.
+    """
     campaign = Campaign.from_json((evidence / "campaign.json").read_bytes())
-    said = Signed.model_validate_json((evidence / "statement").read_bytes()).statement
-    findings = [_finding("statement", lambda: _statement(campaign, said, evidence))]
+    findings = [_finding("campaign", lambda: _campaign(campaign, keys, digest))]
+    if not findings[0].is_honest:
+        return findings
+    said = read(Signed, (evidence / "statement").read_bytes()).statement
     findings += [
+        _finding("statement", lambda: _statement(campaign, said, evidence)),
         _finding("set of uploads", lambda: _set(said, keys)),
         _finding("keys", lambda: _keys(said, keys)),
         _finding("noise", lambda: _noise(said, keys)),
@@ -87,20 +98,28 @@ def verify(keys: Path, evidence: Path) -> list[Finding]:
     for path in sorted(evidence.glob("*.answer")):
         question, answer = path.with_suffix(".question").read_bytes(), path.read_bytes()
         findings.append(_answer(audit, question, answer))
-    published = _published(said, evidence)
-    return findings if published is None else [*findings, published]
+    if len(findings) == _BEFORE_ANSWERS:
+        findings.append(Finding("releases", "there is no answer in the evidence, so nothing can be compared"))
+    published = _finding("published curve", lambda: _published(said, evidence))
+    return findings if published.verdict == _NOTHING else [*findings, published]
+
+
+def _campaign(campaign: Campaign, keys: Path, digest: str) -> str:
+    if to_base64url(campaign.digest) != digest:
+        return f"the evidence is about another campaign than {digest}"
+    same = (keys / "campaign.json").read_bytes() == campaign.canonical
+    return HONEST if same else "the keys handed over are of another campaign"
 
 
 def _finding(what: str, compare: Callable[[], str]) -> Finding:
     try:
         return Finding(what, compare())
-    except (Problem, FssError) as problem:
+    except (Problem, FssError, ValueError, EOFError) as problem:
         return Finding(what, str(problem))
 
 
 def _statement(campaign: Campaign, said: Statement, evidence: Path) -> str:
-    about = said.server, said.checksum, said.count
-    check((evidence / "statement").read_bytes(), campaign, *about)
+    check((evidence / "statement").read_bytes(), campaign, said.server, said)
     return HONEST
 
 
@@ -130,7 +149,10 @@ def _secret(keys: Path) -> bytes:
 
 def _answer(audit: Audit, question: bytes, answer: bytes) -> Finding:
     what, _, query = question.partition(b"\n")
-    name, computed = _computed(audit, what.decode(), query)
+    try:
+        name, computed = _computed(audit, what.decode(errors="replace"), query)
+    except Problem as problem:
+        return Finding("a question", str(problem))
 
     def compare() -> str:
         require_signed(audit.campaign, audit.statement, question, answer)
@@ -158,15 +180,14 @@ def _difference(signed: Words, computed: Words) -> str:
     return f"{wrong.size} of {signed.size} numbers differ, the first at place {wrong[0]}, by {by}"
 
 
-def _published(said: Statement, evidence: Path) -> Finding | None:
+def _published(said: Statement, evidence: Path) -> str:
     """The release is the sum of what both servers gave, or whoever kept the evidence published something else."""
     if not (evidence / "release.npy").is_file() or not (evidence / "noised.npy").is_file():
-        return None
+        return _NOTHING
     release, ours = (np.load(evidence / f"{kind}.npy", allow_pickle=False) for kind in ("release", "noised"))
     for path in evidence.glob("*.answer"):
         if b'"positions":"all"' in path.with_suffix(".question").read_bytes():
             theirs: Any = np.frombuffer(split(path.read_bytes())[0], np.uint64, offset=_SHARES_HEAD)
             same = np.array_equal(field.decode(field.add(ours, theirs)), release)
-            verdict = HONEST if same else f"server {1 - said.server} published another sum than that of both shares"
-            return Finding("published curve", verdict)
-    return None
+            return HONEST if same else f"server {1 - said.server} published another sum than that of both shares"
+    return _NOTHING

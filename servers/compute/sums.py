@@ -112,7 +112,7 @@ class Sum:
 async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
     """The whole sum; goes on with what an earlier run has saved beside the key file."""
     slices, result = file.slices(), await asyncio.to_thread(Sum, file)
-    todo, saved = result.todo(), time.monotonic()
+    todo, saved, was_complete = result.todo(), time.monotonic(), result.is_complete
     await report(result.share)
 
     async def one(number: int) -> tuple[int, Part]:
@@ -134,7 +134,8 @@ async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
     finally:
         for task in running:
             task.cancel()
-    await _save(result)
+    if file.slices() and not was_complete:
+        await _save(result)
     return result
 
 

@@ -13,7 +13,7 @@ challenge for ever: both parts follow from secrets that were committed to in the
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,7 @@ class Checker:
     identity: Identity
     executor: Executor
     crash: Crash
+    seen: set[bytes] = field(default_factory=set)  # digests of key files that are whole, with their proofs
 
     async def run(self, entry: Entry, wave: Wave, note: Note) -> Wave:
         """Returns the wave, sealed or open again."""
@@ -77,7 +78,8 @@ class Checker:
         check = Check(str(folder.proofs), campaign.digest, seeds)
         file = KeyFile(folder.candidates, campaign.key_type(self.role), digest, candidates.count, check)
         share = await CheckedShare.of(file, self.executor, report)
-        await asyncio.to_thread(folder.save_messages, candidates.checksum, share.messages.to_bytes())
+        if await asyncio.to_thread(folder.load_messages, candidates.checksum) is None:
+            await asyncio.to_thread(folder.save_messages, candidates.checksum, share.messages.to_bytes())
         self.crash("check-messages-saved")
         note("waiting for the other server", 1.0)
         theirs = await self._peer_messages(campaign, candidates)
@@ -88,7 +90,8 @@ class Checker:
     async def _files(self, campaign: Campaign, folder: Folder, candidates: UploadSet, note: Note) -> bytes:
         """Keys and proofs, written anew where they are missing or damaged; the digest of the keys."""
         known = candidates.key_file
-        if known is not None and await asyncio.to_thread(_are_whole, folder, known):
+        if known is not None and (known in self.seen or await asyncio.to_thread(_are_whole, folder, known)):
+            self.seen.add(known)
             return known
         expected = Expected(campaign.key_type(self.role), candidates.count, candidates.checksum)
         rows = self.storage.uploads.rows(campaign.id, objects.CHUNK)
@@ -100,6 +103,7 @@ class Checker:
             return objects.write_keys(folder.candidates, rows, expected, progress, proofs=folder.proofs)
 
         digest = await asyncio.to_thread(write)
+        await asyncio.to_thread(folder.drop_messages, candidates.checksum)  # of other keys under these ids, perhaps
         await self.writer.run(lambda: self.storage.waves.keep_key_file(campaign.id, digest))
         return digest
 

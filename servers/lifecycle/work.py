@@ -58,6 +58,7 @@ class Workman:
         self._clock, self._crash, self._owner = clock, crash, secrets.token_hex(8)
         self._task: asyncio.Task[None] | None = None
         self._called = asyncio.Event()
+        self._patience: dict[bytes, float] = {}  # seconds until the other server is asked again
         self._hands: dict[tuple[bytes, int], asyncio.Task[None]] = {}
 
     def start(self) -> None:
@@ -108,14 +109,18 @@ class Workman:
         held = _Held(job)
         keeping = asyncio.create_task(self._keep(held))
         try:
-            await self._steps(held)
+            if not await self._steps(held):
+                return  # the wave is open again, and the job is gone; one of this name is another one
             end, until = Job(job.campaign, job.wave, READY, 1.0), 0.0
+            self._patience.pop(job.campaign, None)
         except asyncio.CancelledError:
             # Whoever comes next need not wait for the lease's end.
             await self._write(replace(held.job, phase="waiting"), 0.0)
             raise
         except Later:
-            end, until = held.job, self._clock() + RETRY_LATER_S
+            wait = self._patience.get(job.campaign, RETRY_LATER_S)
+            self._patience[job.campaign] = min(2 * wait, RETRY_FAILED_S)
+            end, until = held.job, self._clock() + wait
         except Exception as error:
             problem = str(error) if isinstance(error, Problem) else type(error).__name__
             end, until = replace(held.job, phase=FAILED, problem=problem[:500]), self._clock() + RETRY_FAILED_S
@@ -135,7 +140,8 @@ class Workman:
         with suppress(Exception):  # a full disk: the lease runs out, and the job is done again
             await self._writer.run(lambda: self._storage.jobs.note(job, self._owner, until))
 
-    async def _steps(self, held: "_Held") -> None:
+    async def _steps(self, held: "_Held") -> bool:
+        """False if the wave takes uploads again."""
         entry = await asyncio.to_thread(self._storage.campaigns.get, held.job.campaign)
         wave = await asyncio.to_thread(self._storage.waves.get, held.job.campaign)
         if wave.state == CHECKING:
@@ -144,7 +150,8 @@ class Workman:
             except objects.NotTheSealedSet:
                 raise _not_sealed("uploads are not the agreed") from None
             if wave.state != SEALED:
-                return
+                return False
+        await asyncio.to_thread(Folder(self._settings.data, entry.campaign.id).drop_candidates)
         sealed = wave.sealed
         held.note("writing keys", 0.0)
         sealed = await self._keys(entry, sealed, held)
@@ -152,6 +159,7 @@ class Workman:
         if entry.campaign.bits <= self._settings.curve_bits:
             held.note("evaluating", 0.0)
             await self._curve(entry, sealed, held)
+        return True
 
     async def _keys(self, entry: Entry, sealed: UploadSet, held: "_Held") -> UploadSet:
         """The key file, written anew where it is missing or damaged."""

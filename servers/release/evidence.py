@@ -1,11 +1,13 @@
 """What this server keeps of the other one's words: its statement, and every signed answer. Lies are proven with it."""
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 from campaign.errors import PeerMismatch, StorageFull
 from campaign.files import write_durably
 from campaign.spec import to_base64url
+from servers import log
 
 MOST_BYTES = 8 << 30  # about one set; then questions that would need more are refused
 
@@ -15,6 +17,7 @@ class Evidence:
 
     def __init__(self, folder: Path, checksum: bytes) -> None:
         self.folder = folder / f"evidence-{to_base64url(checksum)}"
+        self._bytes: int | None = None
 
     def statement(self) -> bytes | None:
         path = self.folder / "statement"
@@ -24,17 +27,23 @@ class Evidence:
         self._make()
         write_durably(self.folder / "statement", data)
 
-    def keep_answer(self, question: bytes, answer: bytes) -> None:
-        """Durably, before anything is published from it. The same question never gets two answers."""
+    def keep_answer(self, question: bytes, answer: bytes, is_genuine: Callable[[bytes], bool]) -> None:
+        """Durably, before anything is published from it. The same question never gets two answers that are signed.
+
+        One that is kept and was damaged since is replaced.
+        """
         name = hashlib.sha256(question).hexdigest()
         path = self.folder / f"{name}.answer"
         if path.is_file():
-            if path.read_bytes() != answer:
+            kept = path.read_bytes()
+            if kept == answer:
+                return
+            if is_genuine(kept):
                 raise PeerMismatch("the other server answers a question otherwise than before")
-            return
+            log.event("evidence-damaged", answer=name)
         self._make()
-        size = sum(file.stat().st_size for file in self.folder.iterdir())
-        if size + len(question) + len(answer) > MOST_BYTES:
+        self._bytes = self._size() + len(question) + len(answer)
+        if self._bytes > MOST_BYTES:
             raise StorageFull("no more signed answers of the other server can be kept for this campaign")
         write_durably(self.folder / f"{name}.question", question)
         write_durably(path, answer)
@@ -43,6 +52,12 @@ class Evidence:
         """All questions that were asked, and what was answered."""
         paths = sorted(self.folder.glob("*.answer"))
         return [(path.with_suffix(".question").read_bytes(), path.read_bytes()) for path in paths]
+
+    def _size(self) -> int:
+        """Looked up once; then counted."""
+        if self._bytes is None:
+            self._bytes = sum(file.stat().st_size for file in self.folder.iterdir())
+        return self._bytes
 
     def _make(self) -> None:
         self.folder.mkdir(mode=0o700, exist_ok=True)

@@ -7,19 +7,20 @@ import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidQuery, PeerMismatch, PeerUnavailable, Problem, Unavailable
-from campaign.spec import Campaign
+from campaign.spec import Campaign, to_base64url
 from campaign.wire import PeerGroupsQuery, ShareQuery, decode_shares
 from client.identity import Identity
 from fss import KeyBatch
 from fss import field as zp
 from fss.field import Words
-from servers import metrics
+from servers import log, metrics
 from servers.compute.shares import Gone, saved_share, share_at
 from servers.compute.slots import Slots
 from servers.compute.sums import KeyFile
@@ -55,8 +56,10 @@ class Published:
     counts: Counts | None = None
     errors: dict[str, Floats] = field(default_factory=dict)
     witnessed: Statement | None = None  # the other server's
+    evidence: Evidence | None = None
     keys_checked: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    keeping: asyncio.Lock = field(default_factory=asyncio.Lock)  # while evidence is read and written
 
     @property
     def campaign(self) -> Campaign:
@@ -195,24 +198,31 @@ class Publisher:
             raise PeerMismatch("the other server answers for another set of uploads")
         question = what.encode() + b"\n" + query
         require_signed(of.campaign, of.witnessed, question, answer)
-        await asyncio.to_thread(self._evidence(of).keep_answer, question, answer)
+        is_genuine = partial(_is_signed, of.campaign, of.witnessed, question)
+        async with of.keeping:
+            await asyncio.to_thread(self._evidence(of).keep_answer, question, answer, is_genuine)
         return shares.elements
 
     # Statements: each server has the other's before it lets a share out
 
     async def witness(self, of: Published) -> None:
         """The other server has said which keys and which noise its shares come from, and that is on disk here."""
-        if of.witnessed is not None:
-            return
-        evidence = self._evidence(of)
-        data = await asyncio.to_thread(evidence.statement)
-        known, about = data is not None, (of.campaign, 1 - self._settings.role, of.sealed.checksum, of.sealed.count)
-        if data is None:
-            data = await self._peer.call("GET", of.campaign.id, "/statement")
-        signed = check(data, *about)
-        if not known:
-            await asyncio.to_thread(evidence.keep_statement, data)
-        of.witnessed = signed.statement
+        async with of.keeping:  # the first word counts
+            if of.witnessed is None:
+                of.witnessed = await self._witness(of)
+
+    async def _witness(self, of: Published) -> Statement:
+        evidence, about = self._evidence(of), (of.campaign, 1 - self._settings.role, of.sealed)
+        kept = await asyncio.to_thread(evidence.statement)
+        if kept is not None:
+            try:
+                return check(kept, *about).statement
+            except PeerMismatch:  # damaged here: what is signed anew must be the same, or its answers do not fit
+                log.event("evidence-damaged", campaign=to_base64url(of.campaign.id))
+        data = await self._peer.call("GET", of.campaign.id, "/statement")
+        statement = check(data, *about).statement
+        await asyncio.to_thread(evidence.keep_statement, data)
+        return statement
 
     async def statement(self, of: Published) -> Signed:
         """This server's own; there is none before its keys are in one file."""
@@ -279,7 +289,9 @@ class Publisher:
         return Folder(self._settings.data, of.campaign.id)
 
     def _evidence(self, of: Published) -> Evidence:
-        return Evidence(self._folder(of).path, of.sealed.checksum)
+        if of.evidence is None:
+            of.evidence = Evidence(self._folder(of).path, of.sealed.checksum)
+        return of.evidence
 
     def _key_file(self, of: Published) -> KeyFile:
         return key_file(self._settings, of.campaign, of.sealed)
@@ -302,6 +314,14 @@ def source(role: int, entry: Entry, sealed: UploadSet) -> noised.Source:
 def key_file(settings: Settings, campaign: Campaign, sealed: UploadSet) -> KeyFile:
     path = Folder(settings.data, campaign.id).keys
     return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
+
+
+def _is_signed(campaign: Campaign, statement: Statement, question: bytes, answer: bytes) -> bool:
+    try:
+        require_signed(campaign, statement, question, answer)
+    except PeerMismatch:
+        return False
+    return True
 
 
 async def _both(one: Awaitable[Words], other: Awaitable[Words]) -> tuple[Words, Words]:

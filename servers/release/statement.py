@@ -6,6 +6,7 @@ compute every share again; with the signatures the other server kept, a lie is p
 
 import hashlib
 import hmac
+from typing import Literal
 
 from campaign.errors import InvalidQuery, PeerMismatch
 from campaign.spec import Campaign, from_base64url, to_base64url
@@ -23,7 +24,7 @@ class Statement(Message):
     """Signed once, when the keys of a sealed set are in one file, and given away before the first share is."""
 
     digest: Digest
-    server: int
+    server: Literal[0, 1]
     checksum: Bytes32  # of the ids
     count: int
     keys: Bytes32  # the digest of this server's key file
@@ -47,7 +48,7 @@ def state(identity: Identity, campaign: Campaign, sealed: UploadSet, source: Sou
     return Signed(statement=statement, signature=to_base64url(identity.sign(_signed_bytes(statement))))
 
 
-def check(data: bytes, campaign: Campaign, server: int, checksum: bytes, count: int) -> Signed:
+def check(data: bytes, campaign: Campaign, server: int, sealed: UploadSet | Statement) -> Signed:
     """A server's statement about this set, well signed, or a problem."""
     try:
         signed = read(Signed, data)
@@ -55,7 +56,8 @@ def check(data: bytes, campaign: Campaign, server: int, checksum: bytes, count: 
     except (InvalidQuery, ValueError):
         raise PeerMismatch("the other server's statement is not well-formed") from None
     said = signed.statement
-    if (said.digest, said.server, said.checksum, said.count) != (campaign.digest, server, checksum, count):
+    about = campaign.digest, server, sealed.checksum, sealed.count
+    if (said.digest, said.server, said.checksum, said.count) != about:
         raise PeerMismatch("the other server's statement is about another set of uploads")
     if campaign.servers is None or not is_signed(campaign.servers[server].signing_key, _signed_bytes(said), signature):
         raise PeerMismatch("the other server's statement is not signed by the key that the campaign names")

@@ -37,6 +37,24 @@ def take_back(db: Connection, campaign_id: bytes) -> int:
     return db.execute(LEFT_OUT.delete().where(mine)).rowcount
 
 
+def put_aside(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that are aside: nobody may use them again, with whatever token."""
+    found: set[bytes] = set()
+    for start in range(0, len(ids), BATCH):
+        some = (LEFT_OUT.c.campaign == campaign_id) & LEFT_OUT.c.id.in_(ids[start : start + BATCH])
+        found.update(db.execute(sa.select(LEFT_OUT.c.id).where(some)).scalars())
+    return found
+
+
+def forget(db: Connection, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> set[bytes]:
+    """Their party withdraws uploads that were rejected: they are erased. Returns which ones."""
+    mine = (LEFT_OUT.c.campaign == campaign_id) & (sa.func.coalesce(LEFT_OUT.c.invitation, "") == (invitation or ""))
+    gone = put_aside(db, campaign_id, ids)
+    for upload_id in gone:
+        db.execute(LEFT_OUT.delete().where(mine & (LEFT_OUT.c.id == upload_id)))
+    return gone
+
+
 def _some(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
     for start in range(0, len(ids), BATCH):
         yield (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])

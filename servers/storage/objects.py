@@ -68,6 +68,9 @@ class Folder:
         """What the other server is told about the keys of a set, in the order of their ids."""
         write_durably(self._messages(checksum), hashlib.sha256(messages).digest() + messages)
 
+    def drop_messages(self, checksum: bytes) -> None:
+        self._messages(checksum).unlink(missing_ok=True)
+
     def load_messages(self, checksum: bytes) -> bytes | None:
         return _undamaged(self._messages(checksum))
 

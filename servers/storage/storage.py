@@ -26,10 +26,13 @@ T = TypeVar("T")
 class Storage:
     """The parts of the database by subject. Any thread may read; writes go through `Writer`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, look: bool = False) -> None:
+        """`look`: beside a server that may be writing; nothing is changed and nothing counted."""
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
+        if look:
+            return
         try:
             check_file(self.engine)
             upgrade(self.engine)

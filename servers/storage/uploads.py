@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, Problem
 from servers.lifecycle.admission import Facts, Failures, NewUploads, decide, early_withdrawals
-from servers.storage import campaigns, waves
+from servers.storage import aside, campaigns, waves
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
 
@@ -46,6 +46,7 @@ class Uploads:
             _remember(db, campaign_id, invitation, [(i, True) for i in mine] + [(i, False) for i in early])
             for some in _batches(campaign_id, mine):
                 db.execute(UPLOADS.delete().where(some))
+            before |= aside.forget(db, campaign_id, wanted, invitation)
             counts = {"stored": CAMPAIGNS.c.stored - len(mine), "erased": CAMPAIGNS.c.erased + len(mine)}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
         if mine or before:  # or this is asked again because the log could not be emptied
@@ -113,7 +114,7 @@ def _facts(db: Connection, request: NewUploads) -> Facts:
         used=used,
         reused=reused,
         known=_column(db, request.campaign, ids, UPLOADS.c.key),
-        gone=_withdrawn(db, request.campaign, request.invitation, ids),
+        gone=_withdrawn(db, request.campaign, request.invitation, ids) | aside.put_aside(db, request.campaign, ids),
     )
 
 
