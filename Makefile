@@ -2,6 +2,7 @@
 # make demo   see it work                     make bench    measure it (DATA=folder: with the paper's data)
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
+# make browser    the pages in a real Chromium; screenshots go to bench-results/screenshots
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 # From any folder: make -f FOLDER/Makefile test works in FOLDER.
@@ -21,10 +22,10 @@ NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
 CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize clean
+.PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize browser clean
 
 test: lint
-	$(PARALLEL) -m "not faults and not slow"
+	$(PARALLEL) -m "not faults and not slow and not browser"
 
 # The core and the whole protocol once more, without the native kernel.
 test-numpy: .venv/ready
@@ -53,6 +54,14 @@ slow: .venv/ready
 
 faults: .venv/ready
 	$(PARALLEL) -m faults
+
+# Debian's browser and its driver, where they are missing and may be installed.
+browser: .venv/ready
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { apt-get update -qq; apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || \
+	  echo "no browser, and it cannot be installed here: apt-get install chromium chromium-driver"
+	$(BIN)/python -m pytest tests/web -m browser -rs
 
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json bench-results/chaos.json
