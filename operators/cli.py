@@ -38,6 +38,7 @@ def add_campaign(commands: Commands) -> None:
         ("seal", "fix the set of uploads and evaluate"),
         ("confirm", "erase the uploads that sealing left out"),
         ("export", "description and curve, as files"),
+        ("page", "the page on which parties take part, as one file"),
         ("delete", "erase keys and noise; the id is never used again"),
     ):
         action = actions.add_parser(name, help=what)
@@ -46,6 +47,11 @@ def add_campaign(commands: Commands) -> None:
         if name == "export":
             action.add_argument("--out", type=Path, required=True, metavar="FOLDER")
             action.add_argument("--analyst-token-file", type=Path, required=True)
+        if name == "page":
+            action.add_argument("--out", type=Path, required=True, metavar="FILE")
+            action.add_argument(
+                "--urls", nargs=2, metavar="https://HOST", help="where parties reach the servers, if not where you do"
+            )
         if name == "delete":
             action.add_argument("--yes", action="store_true", help="do not ask")
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from campaign.errors import Problem, SealNotAgreed
-from campaign.spec import Campaign, to_base64url
+from campaign.spec import Campaign, check_digest, to_base64url
 from client import https
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
@@ -87,6 +87,15 @@ def create(remotes: list[Remote], new: Created) -> None:
             where = f"; it exists at server {', '.join(map(str, done))} only" if done else ""
             raise type(problem)(f"{problem.detail}{where}") from None
         done.append(remote.number)
+
+
+def agreed(remotes: list[Remote], campaign_id: str) -> Campaign:
+    """The campaign that both servers describe alike."""
+    if len(remotes) != 2:
+        raise BadSettings("this needs both servers: the operator file names one only")
+    found = [Campaign.from_dict(r.call("GET", f"/v1/campaigns/{campaign_id}").json()["campaign"]) for r in remotes]
+    check_digest(found[0].digest, found[1].digest)
+    return found[0]
 
 
 def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:

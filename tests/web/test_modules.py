@@ -63,7 +63,7 @@ MUTANTS = [
     ("digests", "byCodePoint);", "undefined);"),
     ("digests", "return value.text;", "return String(value.value);"),
     ("digests", 'padStart(4, "0")}`;', 'padStart(2, "0")}`;'),
-    ("positions", "this.list[middle] >= x", "this.list[middle] > x"),
+    ("positions", "list[middle] >= x", "list[middle] > x"),
     ("positions", "return this.threshold(at) < x ? at + 1 : at", "return at"),
     ("positions", "const DIGITS = 50", "const DIGITS = 17"),
     ("positions", "tau = times(tau, factor)", "tau = decimal(String(toDouble(times(tau, factor))))"),

@@ -132,6 +132,16 @@ class LinearGrid extends Grid {
   }
 }
 
+function firstInList(list, x) {
+  let [low, high] = [0, list.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (list[middle] >= x) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 class ListedGrid extends Grid {
   constructor(list, values) {
     super(values);
@@ -145,30 +155,46 @@ class ListedGrid extends Grid {
   }
 
   firstAtLeast(x) {
-    let [low, high] = [0, this.size];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.list[middle] >= x) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstInList(this.list, x);
   }
 }
 
-function logarithmic(fields) {
-  const [start, stop] = ["from", "to"].map((name) => numeral(fields.get(name), `grid.${name}`));
-  const count = numeral(fields.get("count"), "grid.count").value;
-  need(Number.isInteger(count) && count >= 2 && count <= 2 ** 22, "grid.count");
-  need(start.value > 0 && stop.value > start.value, "grid.from");
-  let tau = decimal(start.text);
-  const factor = stepFactor(tau, decimal(stop.text), count - 1);
-  const list = new Float64Array(count);
-  for (let i = 0; i < count - 1; i++) {
-    list[i] = toDouble(tau);
-    tau = times(tau, factor);
+// `count` thresholds, each the same factor above the last. The list is made when it is needed: it may be long.
+class LogGrid extends Grid {
+  constructor(fields) {
+    super("float");
+    const [start, stop] = ["from", "to"].map((name) => numeral(fields.get(name), `grid.${name}`));
+    const count = numeral(fields.get("count"), "grid.count").value;
+    need(Number.isInteger(count) && count >= 2 && count <= 2 ** 22, "grid.count");
+    need(start.value > 0 && stop.value > start.value, "grid.from");
+    Object.assign(this, { start, stop, size: count, listed: null });
   }
-  list[count - 1] = stop.value;
-  return new ListedGrid(list, "float");
+
+  get list() {
+    this.listed ??= this.computed();
+    return this.listed;
+  }
+
+  computed() {
+    let tau = decimal(this.start.text);
+    const factor = stepFactor(tau, decimal(this.stop.text), this.size - 1);
+    const list = new Float64Array(this.size);
+    for (let i = 0; i < this.size - 1; i++) {
+      list[i] = toDouble(tau);
+      tau = times(tau, factor);
+    }
+    list[this.size - 1] = this.stop.value;
+    return list;
+  }
+
+  threshold(index) {
+    if (index === 0) return this.start.value;
+    return index === this.size - 1 ? this.stop.value : this.list[index];
+  }
+
+  firstAtLeast(x) {
+    return firstInList(this.list, x);
+  }
 }
 
 function explicit(fields, values) {
@@ -183,7 +209,7 @@ export function readGrid(fields) {
   const values = fields.get("values");
   const kind = fields.get("kind");
   if (kind === "linear") return new LinearGrid(fields, values);
-  if (kind === "logarithmic") return logarithmic(fields);
+  if (kind === "logarithmic") return new LogGrid(fields);
   if (kind === "explicit") return explicit(fields, values);
   throw new Refusal("badCampaign", { field: "grid.kind" });
 }
