@@ -13,7 +13,7 @@ from campaign.errors import InvalidQuery
 from client import program
 
 
-def _client(args: argparse.Namespace) -> Client:
+def open_client(args: argparse.Namespace) -> Client:
     token = program.token(args)
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
@@ -35,7 +35,7 @@ def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
 
 
 def ecdf(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         if args.at is not None:
             show(args, client.ecdf(args.at, args.stratum, smoothing=args.smoothing), client.campaign())
         else:
@@ -47,7 +47,7 @@ def ecdf(args: argparse.Namespace) -> None:
 
 
 def quantile(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         curve = client.curve(args.stratum, smoothing=args.smoothing)
         made = curve.quantile(args.levels, args.confidence)
         show(args, made, client.campaign())
@@ -61,7 +61,7 @@ def quantile(args: argparse.Namespace) -> None:
 
 
 def histogram(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         edges = args.edges or args.bins
         made = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
         show(args, made, client.campaign())
@@ -69,7 +69,7 @@ def histogram(args: argparse.Namespace) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         strata = args.strata or client.campaign().strata
         if len(strata) != 2:
             raise InvalidQuery("name two with --strata: this campaign has " + ", ".join(map(repr, strata)))
@@ -81,21 +81,21 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def roc(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         made = client.roc(args.negative, args.positive, smoothing=args.smoothing)
         show(args, made, client.campaign())
         _draw(args, lambda plots: plots.roc(made, args.confidence, args.interval))
 
 
 def compare_areas(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         made = client.compare_areas(tuple(args.first), tuple(args.second), confidence=args.confidence)
         show(args, made, client.campaign())
         _draw(args, lambda plots: plots.forest(made, args.interval))
 
 
 def calibration(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         if args.smooth:
             curve = client.calibration_curve(args.negative, args.positive, confidence=args.confidence)
             show(args, curve, client.campaign())
@@ -124,7 +124,7 @@ def _spent(client: Client, args: argparse.Namespace) -> Calibration:
 
 
 def summary(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         made = client.summary(args.stratum, trim=args.trim, confidence=args.confidence)
         show(args, made, client.campaign())
         chosen = client.release().strata(args.stratum)
@@ -135,28 +135,28 @@ def summary(args: argparse.Namespace) -> None:
 def lorenz(args: argparse.Namespace) -> None:
     from analyst.distribution import Lorenz
 
-    with _client(args) as client:
+    with open_client(args) as client:
         made = Lorenz(client.curve(args.stratum, smoothing=args.smoothing))
         show(args, made, client.campaign())
         _draw(args, lambda plots: plots.lorenz(made, interval=args.interval))
 
 
 def model(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         made = client.model(args.negative, args.positive, confidence=args.confidence)
         show(args, made.performance(args.threshold, args.specificity), client.campaign())
         _draw(args, lambda plots: plots.decision(made.decision(), args.interval))
 
 
 def decision(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         made = client.model(args.negative, args.positive, confidence=args.confidence).decision(args.thresholds)
         show(args, made, client.campaign())
         _draw(args, lambda plots: plots.decision(made, args.interval))
 
 
 def survival(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         more = {"smoothing": args.smoothing, "confidence": args.confidence}
         curves = client.survival(args.at, hazard=args.hazard, **more)
         made = client.survival_summary(args.horizon, **more) if args.summary else curves
@@ -178,7 +178,7 @@ def report(args: argparse.Namespace) -> None:
 
     if args.out is None and not args.methods and args.files is None:
         raise InvalidQuery("name what to write: --out FILE.html, --files FOLDER or --methods")
-    with _client(args) as client:
+    with open_client(args) as client:
         release = client.release()
     if args.methods:
         print(methods.text(release))

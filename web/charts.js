@@ -2,7 +2,7 @@
 // Colours and sizes come from the page's style sheet, by classes, so that dark mode is one rule there.
 
 const SVG = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 58, right: 14, top: 30, bottom: 46 };
+const MARGIN = { left: 58, right: 34, top: 30, bottom: 46 };
 
 export function svgElement(name, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, name);
@@ -71,6 +71,7 @@ const MARKS = {
     const lower = points.map(([a, low]) => [a, low]), upper = points.map(([a, , high]) => [a, high]).reverse();
     return [svgElement("path", { d: `${path([...lower, ...upper], x, y)}Z`, class: `band s${series}` })];
   },
+  area: ({ points, series = 0 }, x, y) => [svgElement("path", { d: `${path(points, x, y)}Z`, class: `band s${series}` })],
   bars: ({ bars, series = 0 }, x, y) =>
     bars.map(([from, to, height]) => {
       const [left, right, top, base] = [x.at(from), x.at(to), y.at(height), y.at(0)].map(near);
@@ -98,7 +99,7 @@ const MARKS = {
 
 function axes(x, y, about) {
   const made = [];
-  for (const tick of about.x.ticks ?? roundTicks(about.x.min, about.x.max)) {
+  for (const tick of about.x.ticks ?? roundTicks(about.x.min, about.x.max, (x.to - x.from) / 90)) {
     const at = near(x.at(tick));
     made.push(svgElement("line", { x1: at, x2: at, y1: y.from, y2: y.from + 5, class: "axis" }));
     made.push(svgElement("text", { x: at, y: y.from + 18, "text-anchor": "middle" }, (about.x.format ?? shortNumber)(tick)));
@@ -145,6 +146,7 @@ export function chart(about) {
   const inside = svgElement("g", { "clip-path": `url(#${clip})` });
   for (const mark of about.marks) inside.append(...MARKS[mark.kind](mark, x, y));
   picture.append(...axes(x, y, about), inside, ...legend(about.series ?? []));
+  picture.style.maxWidth = `${1.15 * width}px`;
   const figure = htmlElement("figure", { class: "chart" }, picture);
   if (about.table) figure.append(tableOf(about.table));
   figure.scales = { x, y };
@@ -153,8 +155,13 @@ export function chart(about) {
 
 // The numbers of a picture, folded away. A long table scrolls, and can be scrolled by keys.
 export function tableOf({ name, columns, rows }) {
-  const head = htmlElement("tr", {}, ...columns.map((c) => htmlElement("th", { scope: "col" }, c)));
-  const cell = (value) => htmlElement("td", {}, typeof value === "number" ? shortNumber(value) : String(value ?? ""));
+  const head = htmlElement("tr", {}, ...columns.map((c) => htmlElement("th", { scope: "col" }, c.replaceAll("_", " "))));
+  // What is shown is rounded; the number itself is beside it, for those who check.
+  const shown = (value, name) => (name === "p_value" && value < 1e-4 ? "< 0.0001" : shortNumber(value));
+  const cell = (value, i) =>
+    typeof value === "number"
+      ? htmlElement("td", { "data-value": String(value) }, shown(value, columns[i]))
+      : htmlElement("td", {}, String(value ?? ""));
   const body = rows.map((row) => htmlElement("tr", {}, ...row.map(cell)));
   const table = htmlElement("table", {}, htmlElement("thead", {}, head), htmlElement("tbody", {}, ...body));
   const scroller = htmlElement("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": name }, table);

@@ -96,7 +96,7 @@ def test_one_value_by_hand(driver: Chrome, study: Study) -> None:
     visit.choose("stratum", "yes")
     visit.run("document.querySelector('#one button').click()")
     visit.wait_shown("preview")
-    assert "1 values" in visit.text("counts")
+    assert "1 value:" in visit.text("counts")
     assert not visit.find("send").is_enabled()
     assert visit.fits()
     visit.look("party-2-preview-phone")

@@ -75,7 +75,10 @@ class Visit:
                 pass
             time.sleep(0.05)
         body = self.driver.find_element(By.TAG_NAME, "body").text
-        raise AssertionError(f"{what}: not after {seconds} s; the page says:\n{body}\n{self.driver.get_log('browser')}")
+        raise AssertionError(f"{what}: not after {seconds} s; the page says:\n{body}\n{self._console()}")
+
+    def _console(self) -> Any:
+        return self.driver.get_log("browser")  # type: ignore[no-untyped-call]
 
     def wait_shown(self, id: str, seconds: float = 60) -> None:
         self.wait(lambda: self.shown(id), f"#{id} is shown", seconds)

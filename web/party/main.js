@@ -270,10 +270,11 @@ class Page {
     }));
     const ticks = labels.map((_, i) => i + 0.5).filter((_, i) => i % every === every - 1 || labels.length <= 6);
     return chart({
+      width: Math.min(640, Math.max(320, innerWidth - 32)), // so that letters stay readable on a phone
       title: this.say("histogramTitle"),
       description: this.say("histogramDescription", { count, most }),
       x: { min: 0, max: labels.length, ticks, format: (t) => labels[Math.floor(t)], label: `${this.say("upTo")} … ${this.campaign.unit}` },
-      y: { min: 0, max: most, label: this.say("number") },
+      y: { min: 0, max: Math.max(5, most), label: this.say("number") },
       marks,
       series: strata.length > 1 ? strata.map((name, i) => [name, i]) : [],
       table: {
