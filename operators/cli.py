@@ -56,6 +56,19 @@ def add_campaign(commands: Commands) -> None:
             action.add_argument("--yes", action="store_true", help="do not ask")
 
 
+def add_console(commands: Commands) -> None:
+    console = commands.add_parser("console", help="both servers and their campaigns in a browser on this machine")
+    console.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
+    console.add_argument("--port", type=int, default=0, help="default: one that is free")
+    console.set_defaults(run=_console)
+
+
+def _console(args: argparse.Namespace) -> int:
+    from operators.console import console
+
+    return console(args)
+
+
 def _run(args: argparse.Namespace) -> int:
     from operators import commands
 

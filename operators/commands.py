@@ -38,7 +38,12 @@ def init_pair(args: argparse.Namespace) -> int:
 
 
 def _remotes(args: argparse.Namespace) -> AbstractContextManager[list[at_both.Remote]]:
-    return at_both.remotes_of(args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml")))
+    return at_both.remotes_of(operator_file(args))
+
+
+def operator_file(args: argparse.Namespace) -> Path:
+    """Where both servers' addresses and tokens are named."""
+    return args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml"))
 
 
 def _has_id(text: str) -> bool:

@@ -40,10 +40,10 @@ class Created:
 class Remote:
     """One server, reached with its operator's token."""
 
-    def __init__(self, number: int, url: str, ca: Path, token: str) -> None:
+    def __init__(self, number: int, url: str, ca: Path, token: str, timeout_s: float = TIMEOUT_S) -> None:
         self.number, self.url, self.ca = number, url, ca
         self._server = https.Server(f"server {number} at {url}", https.ONCE, f"server {number}: ")
-        self._http = httpx.Client(base_url=url, **https.options(token, ca, TIMEOUT_S))
+        self._http = httpx.Client(base_url=url, **https.options(token, ca, timeout_s))
 
     def close(self) -> None:
         self._http.close()
@@ -53,10 +53,10 @@ class Remote:
 
 
 @contextmanager
-def remotes_of(path: Path) -> Iterator[list[Remote]]:
+def remotes_of(path: Path, timeout_s: float = TIMEOUT_S) -> Iterator[list[Remote]]:
     """The servers that an operator file names, for as long as they are needed; paths in it are relative to it."""
     with ExitStack() as opened:
-        yield [opened.enter_context(closing(Remote(i, *about))) for i, about in enumerate(_servers(path))]
+        yield [opened.enter_context(closing(Remote(i, *about, timeout_s))) for i, about in enumerate(_servers(path))]
 
 
 def _servers(path: Path) -> list[tuple[str, Path, str]]:

@@ -45,7 +45,8 @@ def chromium(arguments: Sequence[str] = (), downloads: Path | None = None) -> It
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         if downloads is not None:
-            options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+            several = {"profile.default_content_setting_values.automatic_downloads": 1}
+            options.add_experimental_option("prefs", {"download.default_directory": str(downloads), **several})
         driver = Chrome(options=options, service=Service(found[1]))
         try:
             driver.set_script_timeout(300)

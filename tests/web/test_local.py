@@ -117,7 +117,7 @@ def test_faults_and_refusals_say_no_secret(visitor: httpx.Client) -> None:
     assert visitor.get("/api/x", params={"x": "2.5"}).json() == {"x": 2.5}
 
 
-@pytest.mark.parametrize("name", ["analyst"])
+@pytest.mark.parametrize("name", ["analyst", "operator"])
 def test_the_consoles_pages_are_whole(name: str) -> None:
     page = console_page(name)
     assert "$style" not in page.text()
