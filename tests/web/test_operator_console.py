@@ -102,8 +102,7 @@ def test_sealing_needs_the_title(visit: Visit, pair: Pair, campaign: Campaign) -
     visit.find("typed").send_keys("yes")
     visit.look("operator-3-sure")
     visit.click("yes")
-    visit.wait_shown("problem")
-    assert "title" in visit.text("problem")
+    visit.wait(lambda: "title" in visit.text("sure-problem"), "it says what is missing")
     assert pair.status(campaign)["state"] == "open"
     visit.click("seal")
     visit.find("typed").send_keys(campaign.title)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.keys import Keys
 
 from campaign.spec import Campaign, to_base64url
 from dealer.cli import main as dealer
+from harness.browser import trusting
 from harness.live import Pair, name
 from programs.server import main as fss_server
 from tests.servers.conftest import new_campaign
 from tests.web.chromium import chromium
-from tests.web.visiting import PHONE, Visit, trusting
+from tests.web.visiting import PHONE, ZOOMED, Visit
 from web.page import party_page
 
 pytestmark = pytest.mark.browser
@@ -356,6 +359,62 @@ def test_the_page_speaks_german(driver: Chrome, study: Study) -> None:
     assert "Was gesendet würde" in visit.text("preview")
     assert visit.fits()
     visit.look("party-11-german-phone")
+
+
+def test_by_the_keyboard_alone_at_400_percent(driver: Chrome, study: Study) -> None:
+    visit = Visit(driver, ZOOMED)
+    visit.open(study.link)
+    ready(visit)
+    assert visit.fits()
+    visit.tab_to("value")
+    visit.press("0.5", Keys.ENTER)
+    visit.wait_shown("preview")
+    assert visit.fits()
+    visit.tab_to("agree")
+    visit.press(Keys.SPACE)
+    visit.tab_to("send")
+    visit.press(Keys.ENTER)
+    visit.wait_shown("done")
+    assert visit.run("return document.activeElement.id") == "done-head"
+    assert study.stored() == [1, 1]
+    visit.look("party-12-done-zoomed")
+
+
+def test_a_second_tab_waits(driver: Chrome, study: Study) -> None:
+    visit = Visit(driver)
+    visit.open(study.link)
+    ready(visit)
+    give_file(visit, study.csv(40))
+    lock = f"fss-ecdf {name(study.campaign)}"
+    visit.run("navigator.locks.request(arguments[0], () => new Promise((done) => (window.release = done)))", lock)
+    send(visit)
+    visit.wait_shown("problem")
+    assert "Another tab" in visit.text("problem")
+    assert study.stored() == [0, 0]
+    visit.run("window.release()")
+    visit.wait(lambda: visit.find("send").is_enabled(), "it can be sent")
+    visit.click("send")
+    visit.wait_shown("done")
+    assert study.stored() == [40, 40]
+
+
+def test_the_languages_say_the_same_things() -> None:
+    """Every text in every language, with the same blanks, and no text that nobody shows."""
+    folder = Path(party_page.__code__.co_filename).parent / "party"
+    texts = (folder / "texts.js").read_text()
+    languages = {lang: _texts(texts, lang) for lang in ("en", "de")}
+    assert len(languages["en"]) > 80
+    assert list(languages["en"]) == list(languages["de"])
+    for key, text in languages["en"].items():
+        assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", languages["de"][key])), key
+    used = "".join(path.read_text() for path in [*folder.glob("*.js"), *folder.glob("*.html")])
+    for key in re.findall(r'data-text="(\w+)"|(?:say|note|Refusal)\("(\w+)"', used):
+        assert "".join(key) in languages["en"], key
+
+
+def _texts(source: str, language: str) -> dict[str, str]:
+    part = source.split(f"  {language}: {{\n")[1].split("\n  },\n")[0]
+    return dict(re.findall(r'^    "?([\w-]+)"?:\s+"(.*)",$', part, re.MULTILINE))
 
 
 def test_the_same_campaign_has_the_same_page(pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,34 +1,25 @@
 """A page in the browser: finding, waiting, looking. Screenshots go to a folder of their own, to be looked at."""
 
 import base64
-import hashlib
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+import axe_core_python
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from harness.live import ROOT, Pair
+from harness.live import ROOT
 
 SCREENSHOTS = Path(os.environ.get("FSS_SCREENSHOTS", ROOT / "bench-results" / "screenshots"))
-PHONE, DESK = (390, 844), (1100, 900)
-
-
-def trusting(pair: Pair) -> str:
-    """The option by which the browser takes exactly these two development certificates."""
-    spki = []
-    for role in (0, 1):
-        certificate = x509.load_pem_x509_certificate((pair.folder / f"server{role}" / "cert.pem").read_bytes())
-        form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-        spki.append(base64.b64encode(hashlib.sha256(certificate.public_key().public_bytes(*form)).digest()).decode())
-    return "--ignore-certificate-errors-spki-list=" + ",".join(spki)
+AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
+# The last is a desk at 400 %.
+PHONE, DESK, ZOOMED = (390, 844), (1100, 900), (320, 256)
 
 
 class Visit:
@@ -84,10 +75,41 @@ class Visit:
         self.wait(lambda: self.shown(id), f"#{id} is shown", seconds)
 
     def look(self, name: str) -> None:
-        """Keep what the page looks like, from its top to its end."""
+        """Keep what the page looks like, from its top to its end, by day and by night; nobody may be shut out."""
+        self._picture(name)
+        self.check_access(name)
+        for value in ("dark", "light"):
+            self.driver.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": value}]}
+            )
+            if value == "dark":
+                self._picture(f"{name}-dark")
+                self.check_access(f"{name}, dark")
+
+    def check_access(self, what: str) -> None:
+        """axe-core finds no fault that is serious or worse."""
+        self.run(AXE)
+        found = self.driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+        bad = [v for v in found["violations"] if v["impact"] in ("serious", "critical")]
+        told = [(v["id"], [node["html"][:200] for node in v["nodes"][:3]]) for v in bad]
+        assert not bad, f"{what}: {told}"
+        assert len(found["passes"]) > 10, "axe-core has looked at nothing"
+
+    def _picture(self, name: str) -> None:
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         whole = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
         (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(whole["data"]))
+
+    def tab_to(self, id: str) -> None:
+        """By the keyboard alone."""
+        for _ in range(60):
+            self.driver.switch_to.active_element.send_keys(Keys.TAB)
+            if self.run("return document.activeElement.id") == id:
+                return
+        raise AssertionError(f"the keyboard does not reach #{id}")
+
+    def press(self, *keys: str) -> None:
+        self.driver.switch_to.active_element.send_keys(*keys)
 
     def fits(self) -> bool:
         """Nothing has to be scrolled sideways."""

@@ -150,7 +150,7 @@ class OperatorPage {
     const start = seen.length ? seen[0][0] : 0;
     const minutes = ([time]) => (time - start) / 60;
     const lines = [1, 2].map((at) => seen.filter((row) => row[at] != null).map((row) => [minutes(row), row[at]]));
-    const most = Math.max(1, about?.min_uploads ?? 1, ...lines.flat().map(([, y]) => y));
+    const most = 1.08 * Math.max(1, about?.min_uploads ?? 1, ...lines.flat().map(([, y]) => y));
     const marks = lines.map((points, series) => ({ kind: "line", series, dashed: series === 1, points }));
     if (about) marks.push({ kind: "rule", y: about.min_uploads, label: `at least ${about.min_uploads}` });
     return chart({
@@ -165,7 +165,7 @@ class OperatorPage {
     const seal = what === "seal";
     $("sure").hidden = false;
     $("title-field").hidden = !seal;
-    $("typed").value = "";
+    $("typed").value = $("sure-problem").textContent = "";
     $("sure-text").textContent = seal
       ? "Sealing fixes the set of uploads for good. Nothing can be uploaded or withdrawn afterwards."
       : "Uploads that only one server had were left out. Erasing them cannot be undone.";
@@ -181,7 +181,7 @@ class OperatorPage {
       $("sure").hidden = true;
       await this.refresh();
     } catch (error) {
-      complain(error);
+      $("sure-problem").textContent = error.message; // beside the button: the next look at the servers would clear it
     }
     $("yes").disabled = false;
   }
