@@ -22,10 +22,12 @@ export function htmlElement(name, attributes = {}, ...children) {
 export function roundTicks(min, max, about = 6) {
   const span = max - min;
   if (!(span > 0)) return [min];
-  const rough = span / about, power = 10 ** Math.floor(Math.log10(rough));
+  const rough = span / about,
+    power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((x) => x * power).find((x) => x >= rough);
   const ticks = [];
-  for (let k = Math.ceil(min / step - 1e-9); k * step <= max + 1e-9 * span; k++) ticks.push(Number((k * step).toPrecision(12)));
+  for (let k = Math.ceil(min / step - 1e-9); k * step <= max + 1e-9 * span; k++)
+    ticks.push(Number((k * step).toPrecision(12)));
   return ticks;
 }
 
@@ -65,17 +67,26 @@ export function stairs(points) {
 }
 
 const MARKS = {
-  line: ({ points, series = 0, dashed }, x, y) =>
-    [svgElement("path", { d: path(points, x, y), class: `line s${series}${dashed ? " dashed" : ""}` })],
+  line: ({ points, series = 0, dashed }, x, y) => [
+    svgElement("path", { d: path(points, x, y), class: `line s${series}${dashed ? " dashed" : ""}` }),
+  ],
   band({ points, series = 0 }, x, y) {
-    const lower = points.map(([a, low]) => [a, low]), upper = points.map(([a, , high]) => [a, high]).reverse();
+    const lower = points.map(([a, low]) => [a, low]),
+      upper = points.map(([a, , high]) => [a, high]).reverse();
     return [svgElement("path", { d: `${path([...lower, ...upper], x, y)}Z`, class: `band s${series}` })];
   },
-  area: ({ points, series = 0 }, x, y) => [svgElement("path", { d: `${path(points, x, y)}Z`, class: `band s${series}` })],
+  area: ({ points, series = 0 }, x, y) => [
+    svgElement("path", { d: `${path(points, x, y)}Z`, class: `band s${series}` }),
+  ],
   bars: ({ bars, series = 0 }, x, y) =>
     bars.map(([from, to, height]) => {
       const [left, right, top, base] = [x.at(from), x.at(to), y.at(height), y.at(0)].map(near);
-      const size = { x: Math.min(left, right), width: Math.abs(right - left), y: Math.min(top, base), height: Math.abs(base - top) };
+      const size = {
+        x: Math.min(left, right),
+        width: Math.abs(right - left),
+        y: Math.min(top, base),
+        height: Math.abs(base - top),
+      };
       return svgElement("rect", { ...size, class: `bar s${series}` });
     }),
   points: ({ points, series = 0 }, x, y) =>
@@ -91,7 +102,11 @@ const MARKS = {
       ? { x1: x.from, x2: x.to, y1: near(y.at(height)), y2: near(y.at(height)) }
       : { x1: near(x.at(at)), x2: near(x.at(at)), y1: y.from, y2: y.to };
     const right = ends.x1 > (x.from + x.to) / 2;
-    const words = { x: across ? x.to - 4 : ends.x1 + (right ? -5 : 5), y: across ? ends.y1 - 5 : y.to + 12, class: "rule-label" };
+    const words = {
+      x: across ? x.to - 4 : ends.x1 + (right ? -5 : 5),
+      y: across ? ends.y1 - 5 : y.to + 12,
+      class: "rule-label",
+    };
     if (across || right) words["text-anchor"] = "end";
     return [svgElement("line", { ...ends, class: "rule" }), svgElement("text", words, label)];
   },
@@ -102,17 +117,33 @@ function axes(x, y, about) {
   for (const tick of about.x.ticks ?? roundTicks(about.x.min, about.x.max, (x.to - x.from) / 90)) {
     const at = near(x.at(tick));
     made.push(svgElement("line", { x1: at, x2: at, y1: y.from, y2: y.from + 5, class: "axis" }));
-    made.push(svgElement("text", { x: at, y: y.from + 18, "text-anchor": "middle" }, (about.x.format ?? shortNumber)(tick)));
+    made.push(
+      svgElement("text", { x: at, y: y.from + 18, "text-anchor": "middle" }, (about.x.format ?? shortNumber)(tick)),
+    );
   }
   for (const tick of about.y.ticks ?? roundTicks(about.y.min, about.y.max, 5)) {
     const at = near(y.at(tick));
     made.push(svgElement("line", { x1: x.from, x2: x.to, y1: at, y2: at, class: "gridline" }));
-    made.push(svgElement("text", { x: x.from - 7, y: at + 4, "text-anchor": "end" }, (about.y.format ?? shortNumber)(tick)));
+    made.push(
+      svgElement("text", { x: x.from - 7, y: at + 4, "text-anchor": "end" }, (about.y.format ?? shortNumber)(tick)),
+    );
   }
   made.push(svgElement("line", { x1: x.from, x2: x.to, y1: y.from, y2: y.from, class: "axis" }));
   const middle = (y.from + y.to) / 2;
-  made.push(svgElement("text", { x: (x.from + x.to) / 2, y: y.from + 38, "text-anchor": "middle", class: "axis-label" }, about.x.label ?? ""));
-  made.push(svgElement("text", { x: 13, y: middle, "text-anchor": "middle", class: "axis-label", transform: `rotate(-90 13 ${middle})` }, about.y.label ?? ""));
+  made.push(
+    svgElement(
+      "text",
+      { x: (x.from + x.to) / 2, y: y.from + 38, "text-anchor": "middle", class: "axis-label" },
+      about.x.label ?? "",
+    ),
+  );
+  made.push(
+    svgElement(
+      "text",
+      { x: 13, y: middle, "text-anchor": "middle", class: "axis-label", transform: `rotate(-90 13 ${middle})` },
+      about.y.label ?? "",
+    ),
+  );
   return made;
 }
 
@@ -138,8 +169,15 @@ export function chart(about) {
   const y = new Scale(about.y, height - MARGIN.bottom, MARGIN.top);
   charts += 1;
   const ids = [`chart-${charts}-title`, `chart-${charts}-description`];
-  const picture = svgElement("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-labelledby": ids.join(" ") });
-  picture.append(svgElement("title", { id: ids[0] }, about.title), svgElement("desc", { id: ids[1] }, about.description));
+  const picture = svgElement("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    role: "img",
+    "aria-labelledby": ids.join(" "),
+  });
+  picture.append(
+    svgElement("title", { id: ids[0] }, about.title),
+    svgElement("desc", { id: ids[1] }, about.description),
+  );
   const clip = `chart-${charts}-clip`;
   const frame = { x: x.from, y: y.to, width: x.to - x.from, height: y.from - y.to };
   picture.append(svgElement("clipPath", { id: clip }, svgElement("rect", frame)));
@@ -155,7 +193,11 @@ export function chart(about) {
 
 // The numbers of a picture, folded away. A long table scrolls, and can be scrolled by keys.
 export function tableOf({ name, columns, rows }) {
-  const head = htmlElement("tr", {}, ...columns.map((c) => htmlElement("th", { scope: "col" }, c.replaceAll("_", " "))));
+  const head = htmlElement(
+    "tr",
+    {},
+    ...columns.map((c) => htmlElement("th", { scope: "col" }, c.replaceAll("_", " "))),
+  );
   // What is shown is rounded; the number itself is beside it, for those who check.
   const shown = (value, name) => (name === "p_value" && value < 1e-4 ? "< 0.0001" : shortNumber(value));
   const cell = (value, i) =>
@@ -177,7 +219,16 @@ export function csvOf({ columns, rows }) {
   return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-const DRAWN = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-family", "font-size", "font-weight"];
+const DRAWN = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-dasharray",
+  "font-family",
+  "font-size",
+  "font-weight",
+];
 
 // The picture as a file of its own, with what the style sheet says written into it.
 export function standalone(picture) {

@@ -1,25 +1,20 @@
 """The party's page in a real browser, with two real servers: what it sends, refuses, remembers and takes back."""
 
 import hashlib
-import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.keys import Keys
 
-from campaign.spec import Campaign, to_base64url
 from dealer.cli import main as dealer
 from harness.browser import trusting
 from harness.live import Pair, name
-from programs.server import main as fss_server
-from tests.servers.conftest import new_campaign
 from tests.web.chromium import chromium
+from tests.web.study import Study, give_file, ready, send
 from tests.web.visiting import PHONE, ZOOMED, Visit
 from web.page import party_page
 
@@ -37,54 +32,9 @@ def driver(pair: Pair, downloads: Path) -> Iterator[Chrome]:
         yield started
 
 
-class Study:
-    """A campaign at both servers with its page."""
-
-    def __init__(self, pair: Pair, folder: Path, **changes: Any) -> None:
-        self.pair = pair
-        self.campaign = new_campaign(**{"strata": ["no", "yes"], "min_uploads": 1, "unit": "%", **changes})
-        pair.create(self.campaign)
-        self.token = pair.upload_tokens[self.campaign.id]
-        self.file = folder / "party.html"
-        operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
-        assert fss_server([*operator, "page", name(self.campaign), "--out", str(self.file)]) == 0
-
-    @property
-    def link(self) -> str:
-        return f"{self.file.as_uri()}#token={self.token}"
-
-    def stored(self) -> list[int]:
-        return [self.pair.status(self.campaign, role)["uploads"] for role in (0, 1)]
-
-    def csv(self, rows: int, seed: int = 0) -> Path:
-        rng = np.random.default_rng(seed)
-        lines = [f"p{i},{x:.3f},{'yes' if x > 0.4 else 'no'}" for i, x in enumerate(rng.beta(2, 5, rows))]
-        path = self.file.with_name(f"values-{rows}-{seed}.csv")
-        path.write_text("\n".join(["patient,score,event", *lines]) + "\n")
-        return path
-
-
 @pytest.fixture
 def study(pair: Pair, tmp_path: Path) -> Study:
     return Study(pair, tmp_path)
-
-
-def ready(visit: Visit) -> None:
-    visit.wait(lambda: not visit.shown("before"), "both servers are asked")
-
-
-def give_file(visit: Visit, path: Path, column: str = "1") -> None:
-    visit.run("document.querySelector('input[value=file]').click()")
-    visit.find("file").send_keys(str(path))
-    visit.wait_shown("columns")
-    visit.choose("column", column)
-    visit.wait_shown("preview")
-
-
-def send(visit: Visit) -> None:
-    visit.click("agree")
-    visit.wait(lambda: visit.find("send").is_enabled(), "it can be sent")
-    visit.click("send")
 
 
 def test_one_value_by_hand(driver: Chrome, study: Study) -> None:
@@ -267,84 +217,6 @@ def test_bad_tokens_and_bad_values(driver: Chrome, study: Study) -> None:
     visit.wait_shown("problem")
     assert "not-authenticated" in visit.text("problem")
     assert study.stored() == [0, 0]
-
-
-def changed_page(study: Study, **about: Any) -> None:
-    """The page with other facts in it; what it says of itself is not covered by its policy."""
-    text = study.file.read_text()
-    start = text.index('id="about">') + len('id="about">')
-    end = text.index("</script>", start)
-    study.file.write_text(text[:start] + json.dumps({**json.loads(text[start:end]), **about}) + text[end:])
-
-
-def refused(driver: Chrome, study: Study, says: str, picture: str = "") -> None:
-    visit = Visit(driver)
-    visit.open(study.link)
-    visit.wait_shown("problem")
-    assert says in visit.text("problem")
-    assert "Nothing was sent" in visit.text("problem")
-    visit.find("value").send_keys("0.5")
-    visit.run("document.querySelector('#one button').click()")
-    time.sleep(0.3)
-    assert not visit.find("send").is_enabled()
-    if picture:
-        visit.look(picture)
-    assert study.stored() == [0, 0]
-
-
-def test_servers_in_the_wrong_order_are_refused(driver: Chrome, study: Study) -> None:
-    urls = json.loads(study.file.read_text().split('id="about">')[1].split("</script>")[0])["urls"]
-    changed_page(study, urls=urls[::-1])
-    refused(driver, study, "wrong order", "party-10-refused")
-
-
-def test_another_campaign_is_refused(driver: Chrome, study: Study) -> None:
-    other = Campaign.from_dict({**study.campaign.model_dump(by_alias=True), "epsilon": 0.5})
-    changed_page(study, campaign=other.canonical.decode(), digest=to_base64url(other.digest))
-    refused(driver, study, "describes another study")
-
-
-def test_a_page_that_contradicts_itself_is_refused(driver: Chrome, study: Study) -> None:
-    changed_page(study, digest=to_base64url(bytes(32)))
-    refused(driver, study, "digest")
-
-
-def test_an_unknown_scheme_is_refused(driver: Chrome, study: Study) -> None:
-    fields = json.loads(study.campaign.canonical)
-    changed_page(study, campaign=json.dumps({**fields, "scheme": "dpf"}))
-    refused(driver, study, "cannot make keys of kind")
-
-
-OUTSIDE = """
-const done = arguments[arguments.length - 1], violations = [];
-document.addEventListener("securitypolicyviolation", (e) => violations.push(e.effectiveDirective));
-const tried = [];
-const attempt = async (name, what) => { try { await what(); tried.push(name); } catch {} };
-(async () => {
-  await attempt("fetch", () => fetch("https://elsewhere.example/"));
-  await attempt("socket", () => new Promise((ok, no) =>
-    Object.assign(new WebSocket("wss://elsewhere.example/"), { onopen: ok, onerror: no })));
-  await attempt("image", () => new Promise((ok, no) =>
-    Object.assign(new Image(), { onload: ok, onerror: no, src: "https://elsewhere.example/x.png" })));
-  await attempt("inline", () => {
-    document.body.append(Object.assign(document.createElement("script"), { textContent: "window.ran = 1" }));
-    if (!window.ran) throw new Error("blocked");
-  });
-  document.body.append(Object.assign(document.createElement("iframe"), { src: "https://elsewhere.example/" }));
-  navigator.sendBeacon("https://elsewhere.example/", "x");
-  setTimeout(() => done([tried, violations]), 500);
-})();
-"""
-
-
-def test_nothing_but_the_two_servers_can_be_reached(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
-    tried, violations = driver.execute_async_script(OUTSIDE)
-    assert tried == []
-    assert {"connect-src", "img-src", "script-src-elem", "frame-src"} <= set(violations)
-    assert violations.count("connect-src") >= 3  # fetch, socket, beacon
 
 
 def test_the_page_speaks_german(driver: Chrome, study: Study) -> None:

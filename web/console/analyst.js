@@ -17,7 +17,8 @@ class AnalystPage {
     document.title = about.title;
     $("title").textContent = about.title;
     $("question").textContent = about.question;
-    $("facts").textContent = `${about.n.toLocaleString("en")} values, epsilon ${about.epsilon} for the curve, ${about.total_epsilon} in all; of the reserve ${about.budget.remaining} of ${about.budget.reserve} remain. ${about.grid.size} thresholds from ${about.grid.first} to ${about.grid.last} ${about.unit}. Noise: ${about.mechanism}.`;
+    $("facts").textContent =
+      `${about.n.toLocaleString("en")} values, epsilon ${about.epsilon} for the curve, ${about.total_epsilon} in all; of the reserve ${about.budget.remaining} of ${about.budget.reserve} remain. ${about.grid.size} thresholds from ${about.grid.first} to ${about.grid.last} ${about.unit}. Noise: ${about.mechanism}.`;
     $("promise").textContent = about.promise;
     $("digest").textContent = `digest ${about.digest}`;
     $("views").replaceChildren(...about.views.map((name) => this.tab(name)));
@@ -54,8 +55,10 @@ class AnalystPage {
 
   // What a view may do with the page. What was asked for by a view that is left already is not drawn any more.
   handle(turn) {
-    const { about, address } = this, current = () => turn === this.turn;
-    const pictures = [], controls = [];
+    const { about, address } = this,
+      current = () => turn === this.turn;
+    const pictures = [],
+      controls = [];
     const put = (id, children) => current() && $(id).replaceChildren(...children);
     return {
       about,
@@ -68,7 +71,8 @@ class AnalystPage {
       },
       read: (made) => put("reading", made),
       draw: (made) => pictures.push(made),
-      notes: (texts) => pictures.push(...[...new Set(texts)].map((text) => htmlElement("p", { class: "panel warn" }, text))),
+      notes: (texts) =>
+        pictures.push(...[...new Set(texts)].map((text) => htmlElement("p", { class: "panel warn" }, text))),
       finish: (common) => {
         const focused = document.activeElement?.closest("#controls .field, #controls fieldset");
         const place = focused ? [...$("controls").children].indexOf(focused) : -1;
@@ -83,17 +87,26 @@ class AnalystPage {
   common(view) {
     if (["comparison", "plan"].includes(view)) return [];
     const { interval, confidence } = this.address.values;
-    const kinds = [["population", "for the population"], ["noise", "for those who took part"]];
+    const kinds = [
+      ["population", "for the population"],
+      ["noise", "for those who took part"],
+    ];
     const levels = ["0.8", "0.9", "0.95", "0.99"].map((x) => [x, `${100 * Number(x)} %`]);
     return [
       selector({ label: "Intervals", options: kinds, value: interval, onchange: (x) => this.change({ interval: x }) }),
-      selector({ label: "Confidence", options: levels, value: confidence, onchange: (x) => this.change({ confidence: x }) }),
+      selector({
+        label: "Confidence",
+        options: levels,
+        value: confidence,
+        onchange: (x) => this.change({ confidence: x }),
+      }),
     ];
   }
 
   async render(focus = false) {
     this.turn += 1;
-    const turn = this.turn, { view } = this.address.values;
+    const turn = this.turn,
+      { view } = this.address.values;
     const [title, draw] = VIEWS[view];
     for (const button of $("views").children) {
       if (button.dataset.view === view) button.setAttribute("aria-current", "page");

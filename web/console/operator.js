@@ -58,13 +58,23 @@ class OperatorPage {
       htmlElement("thead", {}, htmlElement("tr", {}, ...head.map((text) => cell(text, "th")))),
       htmlElement("tbody", {}, ...(rows.length ? rows : [nothing])),
     );
-    $("done").replaceChildren(...(done.length ? done.map((d) => `${d.time}: ${d.what}`) : ["nothing"]).map((text) => htmlElement("li", {}, text)));
+    $("done").replaceChildren(
+      ...(done.length ? done.map((d) => `${d.time}: ${d.what}`) : ["nothing"]).map((text) =>
+        htmlElement("li", {}, text),
+      ),
+    );
   }
 
   server({ number, url, health, detail, certificate }) {
-    const made = htmlElement("div", { class: `panel${health === "ready" ? " good" : " bad"}`, "data-server": String(number) });
+    const made = htmlElement("div", {
+      class: `panel${health === "ready" ? " good" : " bad"}`,
+      "data-server": String(number),
+    });
     made.append(htmlElement("h3", {}, `Server ${number}`), htmlElement("p", { class: "mono" }, url));
-    made.append(htmlElement("p", {}, stateOf(health), ` ${detail}`), htmlElement("p", {}, certificateText(certificate)));
+    made.append(
+      htmlElement("p", {}, stateOf(health), ` ${detail}`),
+      htmlElement("p", {}, certificateText(certificate)),
+    );
     return made;
   }
 
@@ -75,7 +85,13 @@ class OperatorPage {
       if (row) return `${row.state}, ${row.uploads} uploads`;
       return this.servers[i].health === UNKNOWN ? UNKNOWN : "not there";
     });
-    return htmlElement("tr", {}, cell(open), ...at.map((text) => cell(text === UNKNOWN ? stateOf(text) : text)), cell(next));
+    return htmlElement(
+      "tr",
+      {},
+      cell(open),
+      ...at.map((text) => cell(text === UNKNOWN ? stateOf(text) : text)),
+      cell(next),
+    );
   }
 
   async open(id) {
@@ -121,16 +137,32 @@ class OperatorPage {
   }
 
   states(statuses) {
-    const names = [["State", "state"], ["Uploads", "uploads"], ["Operator's word", "agreed"], ["Sealed", "count"], ["Left out", "orphans"], ["Still kept of these", "kept"], ["Evaluation", "phase"], ["Progress", "progress"]];
+    const names = [
+      ["State", "state"],
+      ["Uploads", "uploads"],
+      ["Operator's word", "agreed"],
+      ["Sealed", "count"],
+      ["Left out", "orphans"],
+      ["Still kept of these", "kept"],
+      ["Evaluation", "phase"],
+      ["Progress", "progress"],
+    ];
     const value = (status, key) => {
-      if (!("state" in status)) return key === "state" ? (status.problem === "peer-unavailable" ? UNKNOWN : status.detail) : UNKNOWN;
+      if (!("state" in status))
+        return key === "state" ? (status.problem === "peer-unavailable" ? UNKNOWN : status.detail) : UNKNOWN;
       if (key === "agreed") return status.agreed ? "given" : "not yet";
       if (key === "progress") return status.progress == null ? "–" : `${Math.round(100 * status.progress)} %`;
       return status[key] == null ? "–" : String(status[key]);
     };
     const head = htmlElement("tr", {}, cell("", "td"), ...statuses.map((_, i) => cell(`Server ${i}`, "th")));
     const rows = names.map(([name, key]) =>
-      htmlElement("tr", {}, htmlElement("th", { scope: "row" }, name), ...statuses.map((s) => htmlElement("td", { "data-key": key }, value(s, key)))));
+      htmlElement(
+        "tr",
+        {},
+        htmlElement("th", { scope: "row" }, name),
+        ...statuses.map((s) => htmlElement("td", { "data-key": key }, value(s, key))),
+      ),
+    );
     $("states").replaceChildren(htmlElement("thead", {}, head), htmlElement("tbody", {}, ...rows));
   }
 
@@ -141,7 +173,11 @@ class OperatorPage {
     const rows = found.flatMap(({ name, uploads, quota }) => {
       const meter = htmlElement("meter", { min: "0", max: String(quota ?? uploads), "aria-label": String(name) });
       meter.value = uploads;
-      return [htmlElement("span", {}, String(name)), meter, htmlElement("span", {}, `${uploads} of ${quota ?? "any number"}`)];
+      return [
+        htmlElement("span", {}, String(name)),
+        meter,
+        htmlElement("span", {}, `${uploads} of ${quota ?? "any number"}`),
+      ];
     });
     return $("sites").replaceChildren(htmlElement("h3", {}, "Sites"), htmlElement("div", { class: "meter" }, ...rows));
   }
@@ -154,10 +190,22 @@ class OperatorPage {
     const marks = lines.map((points, series) => ({ kind: "line", series, dashed: series === 1, points }));
     if (about) marks.push({ kind: "rule", y: about.min_uploads, label: `at least ${about.min_uploads}` });
     return chart({
-      title: "Uploads over time", description: `Uploads stored at each server since the console was started; at least ${about?.min_uploads ?? UNKNOWN} are needed.`,
-      x: { min: 0, max: Math.max(1, seen.length ? minutes(seen.at(-1)) : 1), label: "minutes" }, y: { min: 0, max: most, label: "uploads" },
-      marks, series: [["server 0", 0], ["server 1", 1]], width: Math.min(820, Math.max(320, innerWidth - 32)), height: 260,
-      table: { name: "Numbers of the uploads", columns: ["minutes", "server 0", "server 1"], rows: seen.map((row) => [minutes(row), known(row[1]), known(row[2])]) },
+      title: "Uploads over time",
+      description: `Uploads stored at each server since the console was started; at least ${about?.min_uploads ?? UNKNOWN} are needed.`,
+      x: { min: 0, max: Math.max(1, seen.length ? minutes(seen.at(-1)) : 1), label: "minutes" },
+      y: { min: 0, max: most, label: "uploads" },
+      marks,
+      series: [
+        ["server 0", 0],
+        ["server 1", 1],
+      ],
+      width: Math.min(820, Math.max(320, innerWidth - 32)),
+      height: 260,
+      table: {
+        name: "Numbers of the uploads",
+        columns: ["minutes", "server 0", "server 1"],
+        rows: seen.map((row) => [minutes(row), known(row[1]), known(row[2])]),
+      },
     });
   }
 
@@ -177,7 +225,10 @@ class OperatorPage {
   async act(what) {
     $("yes").disabled = true;
     try {
-      await tell(what, what === "seal" ? { id: this.address.values.id, title: $("typed").value } : { id: this.address.values.id });
+      await tell(
+        what,
+        what === "seal" ? { id: this.address.values.id, title: $("typed").value } : { id: this.address.values.id },
+      );
       $("sure").hidden = true;
       await this.refresh();
     } catch (error) {

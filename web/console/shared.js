@@ -1,4 +1,4 @@
-// What both consoles' pages have in common: asking the program, saying what went wrong, keeping the view in the address.
+// What both consoles' pages share: asking the program, saying what went wrong, keeping the view in the address.
 
 import { csvOf, download, htmlElement, standalone } from "../charts.js";
 
@@ -30,7 +30,11 @@ export async function ask(path, parameters = {}) {
 
 // What changes something has a header that no other site's form can send.
 export async function tell(path, body) {
-  const how = { method: "POST", headers: { "X-Fss-Console": "1", "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const how = {
+    method: "POST",
+    headers: { "X-Fss-Console": "1", "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  };
   return answered(await reached(fetch(`/api/${path}`, how)));
 }
 
@@ -134,8 +138,10 @@ export function draggable(figure, input, toValue) {
   const picture = figure.querySelector("svg");
   figure.classList.add("draggable");
   const move = (event) => {
-    const box = picture.getBoundingClientRect(), view = picture.viewBox.baseVal;
-    const x = ((event.clientX - box.left) / box.width) * view.width, y = ((event.clientY - box.top) / box.height) * view.height;
+    const box = picture.getBoundingClientRect(),
+      view = picture.viewBox.baseVal;
+    const x = ((event.clientX - box.left) / box.width) * view.width,
+      y = ((event.clientY - box.top) / box.height) * view.height;
     input.value = toValue(figure.scales, x, y);
     input.dispatchEvent(new Event("input"));
   };

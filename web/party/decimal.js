@@ -1,5 +1,5 @@
-// Decimal numbers of 50 digits, as logarithmic grids are defined by (campaign/grid.py): every operation is rounded once,
-// half to even. A number is digits * 10^exponent, digits a BigInt.
+// Decimal numbers of 50 digits, by which logarithmic grids are defined (campaign/grid.py): every operation is rounded
+// once, half to even. A number is digits * 10^exponent, digits a BigInt.
 
 const DIGITS = 50;
 const SPARE = 30; // further digits of logarithms and exponentials, which are rounded to 50 at the end

@@ -1,4 +1,4 @@
-// The upload envelopes for both servers (campaign/wire.py): keys, and proofs where the campaign checks them, beside ids.
+// The upload envelopes for both servers (campaign/wire.py): keys beside their ids, and proofs where keys are checked.
 //
 //     "FSSU" version party proof_bytes(2) digest(32) count(4) key_bytes(4), then count x (id(16) key proof)
 
@@ -40,7 +40,8 @@ export class Sealer {
   // `rand` has `randBytes` uniform secret bytes for each position: for all keys, then for all proofs.
   envelopes(positions, ids, rand) {
     const { campaign, generator, prover } = this;
-    const count = positions.length, size = recordBytes(campaign);
+    const count = positions.length,
+      size = recordBytes(campaign);
     if (rand.length !== count * randBytes(campaign.checked)) throw new Error("too little or too much randomness");
     const words = new Uint32Array(rand.slice().buffer);
     const outs = [0, 1].map((party) => this.blank(party, count, ids, size));

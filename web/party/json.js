@@ -1,4 +1,4 @@
-// A strict JSON reader that keeps numbers as they are written. The digest of a campaign is over its text, and JavaScript
+// A strict JSON reader that keeps numbers as they are written: the digest of a campaign is over its text, and JavaScript
 // would write 1.0 as 1. Objects are Maps, numbers are instances of `Numeral`; everything else is plain.
 
 export class Numeral {
@@ -56,7 +56,12 @@ class Reader {
     if (this.take("{")) return this.object(depth);
     if (this.take("[")) return this.array(depth);
     if (this.text[this.at] === '"') return this.string();
-    for (const [word, meaning] of [["true", true], ["false", false], ["null", null]]) if (this.take(word)) return meaning;
+    for (const [word, meaning] of [
+      ["true", true],
+      ["false", false],
+      ["null", null],
+    ])
+      if (this.take(word)) return meaning;
     return new Numeral(this.match(NUMBER) ?? this.fail());
   }
 

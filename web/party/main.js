@@ -1,40 +1,24 @@
 // The page: what is shown when. The same script is the worker, where there is no document.
 
-import { chart } from "../charts.js";
 import { toBase64url } from "./bytes.js";
 import { readCampaign } from "./campaign.js";
 import { uploadBytes } from "./envelope.js";
 import { Refusal } from "./grid.js";
+import { fill, histogramChart, sizeText } from "./preview.js";
 import { Sites } from "./sites.js";
 import { TEXTS, say } from "./texts.js";
+import { keepToken, takeToken } from "./token.js";
 import { Upload } from "./upload.js";
 import { Helper, runWorker } from "./worker.js";
 
 const find = (id) => document.getElementById(id);
 const show = (id, visible = true) => (find(id).hidden = !visible);
-const TOKEN = "fss-ecdf token";
-
-// The token comes in the address's fragment, which no server sees, and is erased from it; this tab remembers it.
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given) {
-    history.replaceState(null, "", location.pathname + location.search);
-    sessionStorage.setItem(TOKEN, given);
-  }
-  return sessionStorage.getItem(TOKEN) ?? "";
-}
-
-const sizeText = (bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 class Page {
   constructor(about, source) {
     const wanted = navigator.language.slice(0, 2);
     this.language = wanted in TEXTS ? wanted : "en";
-    this.about = about;
-    this.token = takeToken();
-    this.placed = null;
-    this.problem = null;
-    this.ready = false;
+    Object.assign(this, { about, token: takeToken(), placed: null, problem: null, ready: false });
     this.helper = new Helper(source);
     this.sites = new Sites(about.urls, about.digest);
   }
@@ -47,7 +31,8 @@ class Page {
     this.bind();
     try {
       this.campaign = readCampaign(this.about.campaign);
-      if (toBase64url(this.campaign.digest) !== this.about.digest) throw new Refusal("badCampaign", { field: "digest" });
+      if (toBase64url(this.campaign.digest) !== this.about.digest)
+        throw new Refusal("badCampaign", { field: "digest" });
       this.render();
       await this.helper.ask("start", { campaign: this.about.campaign });
       this.upload = await Upload.open(this.campaign, this.sites, this.helper);
@@ -149,7 +134,8 @@ class Page {
   render() {
     const { campaign, about } = this;
     document.documentElement.lang = find("language").value = this.language;
-    for (const element of document.querySelectorAll("[data-text]")) element.textContent = this.say(element.dataset.text);
+    for (const element of document.querySelectorAll("[data-text]"))
+      element.textContent = this.say(element.dataset.text);
     const put = (id, text) => (find(id).textContent = text);
     put("title", campaign.title);
     put("question", campaign.question);
@@ -161,13 +147,19 @@ class Page {
     const epsilon = { total: campaign.totalEpsilon, curve: campaign.epsilon, reserve: campaign.reserve };
     put("epsilon", this.say("epsilonValue", epsilon));
     const { grid, unit } = campaign;
-    put("scale", this.say("scaleValue", { size: grid.size, first: grid.label(0), last: grid.label(grid.size - 1), unit }));
+    put(
+      "scale",
+      this.say("scaleValue", { size: grid.size, first: grid.label(0), last: grid.label(grid.size - 1), unit }),
+    );
     put("strata", campaign.strata.join(", "));
     put("checked", this.say(campaign.checked ? "checkedYes" : "checkedNo"));
     put("value-label", unit ? this.say("valueLabelUnit", { unit }) : this.say("valueLabel"));
     find("value").type = grid.values === "date" ? "date" : "text";
     find("value").inputMode = grid.values === "integer" ? "numeric" : "decimal";
-    fill(find("stratum"), campaign.strata.map((name) => [name, name]));
+    fill(
+      find("stratum"),
+      campaign.strata.map((name) => [name, name]),
+    );
     show("stratum-field", campaign.strata.length > 1);
     if (this.problem) put("problem", this.explain(this.problem));
     if (this.noted) this.note(this.noted.key, this.noted.more);
@@ -257,32 +249,9 @@ class Page {
     const { positions, below, above, missing, histogram } = this.placed;
     const bytes = sizeText(uploadBytes(this.campaign, positions.length));
     find("counts").textContent = this.say("counts", { count: positions.length, below, above, missing, bytes });
-    find("histogram").replaceChildren(this.histogramChart(histogram, positions.length));
+    const texts = (key, more) => this.say(key, more);
+    find("histogram").replaceChildren(histogramChart(this.campaign, histogram, positions.length, texts));
     show("preview");
-  }
-
-  histogramChart({ labels, counts }, count) {
-    const strata = this.campaign.strata.slice(0, 6), shown = counts.slice(0, 6), wide = 0.84 / shown.length;
-    const most = Math.max(1, ...shown.flat());
-    const every = Math.ceil(labels.length / 6);
-    const marks = shown.map((row, s) => ({
-      kind: "bars", series: s, bars: row.map((n, i) => [i + 0.08 + s * wide, i + 0.08 + (s + 1) * wide, n]),
-    }));
-    const ticks = labels.map((_, i) => i + 0.5).filter((_, i) => i % every === every - 1 || labels.length <= 6);
-    return chart({
-      width: Math.min(640, Math.max(320, innerWidth - 32)), // so that letters stay readable on a phone
-      title: this.say("histogramTitle"),
-      description: this.say("histogramDescription", { count, most }),
-      x: { min: 0, max: labels.length, ticks, format: (t) => labels[Math.floor(t)], label: `${this.say("upTo")} … ${this.campaign.unit}` },
-      y: { min: 0, max: Math.max(5, most), label: this.say("number") },
-      marks,
-      series: strata.length > 1 ? strata.map((name, i) => [name, i]) : [],
-      table: {
-        name: this.say("histogramTitle"),
-        columns: [this.say("upTo"), ...this.campaign.strata],
-        rows: labels.map((label, i) => [label, ...counts.map((row) => row[i])]),
-      },
-    });
   }
 
   // Send, or go on; what fails is said, and what had arrived is taken back.
@@ -302,7 +271,7 @@ class Page {
       const resumable = positions ?? this.upload.pending;
       if (resumable) this.finished(await this.upload.send(token, resumable, progress));
       else this.finished(await this.upload.withdraw(token), "withdrawnText");
-      this.keepToken(token);
+      this.token = keepToken(token);
       this.note(null);
     } catch (error) {
       show("values");
@@ -313,11 +282,6 @@ class Page {
     this.update();
   }
 
-  keepToken(token) {
-    this.token = token;
-    sessionStorage.setItem(TOKEN, token);
-  }
-
   finished(count, key = "doneText") {
     this.doneText = [count, key];
     const sent = key === "doneText";
@@ -325,8 +289,7 @@ class Page {
     for (const id of ["values", "sending", "progress"]) show(id, !sent && id === "values");
     find("done-text").textContent = this.say(key, { count });
     find("receipt-text").textContent = sent ? this.say("receiptText") : "";
-    for (const id of ["save", "withdraw"]) show(id, sent);
-    show("forget", sent);
+    for (const id of ["save", "withdraw", "forget"]) show(id, sent);
     show("sure", false);
     find("done-head").focus();
     if (!sent) this.clear();
@@ -356,7 +319,7 @@ class Page {
     const token = this.token || find("withdraw-token").value.trim();
     try {
       const count = await this.upload.withdraw(token);
-      this.keepToken(token);
+      this.token = keepToken(token);
       show("problem", false);
       this.finished(count, "withdrawnText");
     } catch (error) {
@@ -372,12 +335,6 @@ class Page {
     show("values");
     this.clear();
   }
-}
-
-function fill(select, options) {
-  const before = select.value;
-  select.replaceChildren(...options.map(([value, text]) => new Option(text, value)));
-  if (options.some(([value]) => String(value) === before)) select.value = before;
 }
 
 if (typeof document === "undefined") {

@@ -8,7 +8,10 @@ import { fromHex, toHex } from "./bytes.js";
 import { SALT_BYTES, Source } from "./derive.js";
 
 export const RECEIPT_VERSION = 2;
-export const NEW = "new", SENDING = "sending", DONE = "done", WITHDRAWING = "withdrawing";
+export const NEW = "new",
+  SENDING = "sending",
+  DONE = "done",
+  WITHDRAWING = "withdrawing";
 const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "parts"];
 
 export class Receipt {
@@ -24,7 +27,8 @@ export class Receipt {
 
   static read(body, campaign, keep) {
     const names = Object.keys(body);
-    if (names.length !== FIELDS.length || !FIELDS.every((name) => names.includes(name))) throw new Error("other fields");
+    if (names.length !== FIELDS.length || !FIELDS.every((name) => names.includes(name)))
+      throw new Error("other fields");
     if (body.version !== RECEIPT_VERSION || body.campaign !== campaign) throw new Error("of another campaign");
     const found = new Receipt(campaign, fromHex(body.salt), keep);
     if (found.salt.length !== SALT_BYTES) throw new Error("a salt is needed");
@@ -46,7 +50,9 @@ export class Receipt {
   }
 
   get body() {
-    const parts = Object.fromEntries([...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, [p.generation, p.state]]));
+    const parts = Object.fromEntries(
+      [...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, [p.generation, p.state]]),
+    );
     const about = { version: RECEIPT_VERSION, campaign: this.campaign, salt: toHex(this.salt), token: this.mark };
     return { ...about, data: this.data, values: this.count, batch: this.batch, parts };
   }
@@ -56,13 +62,17 @@ export class Receipt {
   }
 
   numbers(...states) {
-    return [...this.parts].filter(([, part]) => states.includes(part.state)).map(([n]) => n).sort((a, b) => a - b);
+    return [...this.parts]
+      .filter(([, part]) => states.includes(part.state))
+      .map(([n]) => n)
+      .sort((a, b) => a - b);
   }
 
   // These values from now on. Nothing of others may be anywhere.
   take(data, count, batch) {
     if (this.data !== data || !this.numbers(SENDING, DONE).length) Object.assign(this, { data, count, batch });
-    for (let n = 0; n * this.batch < this.count; n++) if (!this.parts.has(n)) this.parts.set(n, { generation: 0, state: NEW });
+    for (let n = 0; n * this.batch < this.count; n++)
+      if (!this.parts.has(n)) this.parts.set(n, { generation: 0, state: NEW });
     return this.save();
   }
 

@@ -96,8 +96,10 @@ function badValue(grid, value) {
 
 // How many of these positions lie in each of at most `most` equal groups of neighbouring thresholds, for each stratum.
 export function histogram(campaign, positions, most = 24) {
-  const { grid } = campaign, width = 2 ** grid.bits;
-  const each = Math.ceil(grid.size / most), bins = Math.ceil(grid.size / each);
+  const { grid } = campaign,
+    width = 2 ** grid.bits;
+  const each = Math.ceil(grid.size / most),
+    bins = Math.ceil(grid.size / each);
   const counts = campaign.strata.map(() => new Array(bins).fill(0));
   for (const position of positions) counts[Math.floor(position / width)][Math.floor((position % width) / each)] += 1;
   const labels = Array.from({ length: bins }, (_, i) => grid.label(Math.min(grid.size, (i + 1) * each) - 1));

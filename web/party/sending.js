@@ -17,7 +17,8 @@ export class Exchange {
 
   // The values that the receipt knows already go on; others must be withdrawn first.
   async upload(positions) {
-    const { receipt } = this, data = receipt.source.tag(positions);
+    const { receipt } = this,
+      data = receipt.source.tag(positions);
     if (receipt.numbers(SENDING, DONE).length && receipt.data !== data) throw new Refusal("otherValues");
     await this.finishWithdrawals();
     await receipt.take(data, positions.length, BATCH);
@@ -30,7 +31,9 @@ export class Exchange {
   }
 
   async withdraw() {
-    const { receipt } = this, numbers = receipt.numbers(SENDING, DONE, WITHDRAWING), values = receipt.size(numbers);
+    const { receipt } = this,
+      numbers = receipt.numbers(SENDING, DONE, WITHDRAWING),
+      values = receipt.size(numbers);
     await receipt.note(numbers, WITHDRAWING);
     await this.finishWithdrawals();
     await receipt.forgetData();
@@ -40,7 +43,10 @@ export class Exchange {
   // A few batches at a time; after a failure no further one is begun, and those under way come to their end.
   async sendAll(positions) {
     const { receipt } = this;
-    const queue = receipt.numbers(NEW, SENDING).filter((n) => n * receipt.batch < receipt.count).reverse();
+    const queue = receipt
+      .numbers(NEW, SENDING)
+      .filter((n) => n * receipt.batch < receipt.count)
+      .reverse();
     const work = async () => {
       while (queue.length) {
         const number = queue.pop();
@@ -70,7 +76,8 @@ export class Exchange {
   }
 
   async sendOnce(number, positions) {
-    const part = this.receipt.parts.get(number), before = part.state;
+    const part = this.receipt.parts.get(number),
+      before = part.state;
     const envelopes = await this.make(number, part.generation, positions);
     await this.receipt.note([number], SENDING);
     const outcomes = await Promise.allSettled([0, 1].map((server) => this.to(server, envelopes[server])));

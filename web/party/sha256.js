@@ -75,6 +75,16 @@ export function sha256(message) {
 export function hmacSha256(key, message) {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? sha256(key) : key);
-  const inner = sha256(concat(block.map((b) => b ^ 0x36), message));
-  return sha256(concat(block.map((b) => b ^ 0x5c), inner));
+  const inner = sha256(
+    concat(
+      block.map((b) => b ^ 0x36),
+      message,
+    ),
+  );
+  return sha256(
+    concat(
+      block.map((b) => b ^ 0x5c),
+      inner,
+    ),
+  );
 }

@@ -9,7 +9,13 @@ const BUSY_WAIT_S = 1;
 const LONGEST_WAIT_S = 20;
 const URN = "urn:fss-ecdf:problem:";
 const TRY_AGAIN = [
-  "try-again", "too-many-requests", "peer-unavailable", "peer-mismatch", "storage-full", "storage-busy", "unavailable",
+  "try-again",
+  "too-many-requests",
+  "peer-unavailable",
+  "peer-mismatch",
+  "storage-full",
+  "storage-busy",
+  "unavailable",
 ];
 
 // What a server refused, by its stable code, or that it could not be reached.
@@ -50,7 +56,9 @@ export class Sites {
       const answer = await fetch(this.urls[server] + path, { method, headers, body, ...how });
       const text = await answer.text();
       if (answer.ok) return [text, null, 0];
-      const asked = /^[0-9]{1,6}$/.test(answer.headers.get("Retry-After") ?? "") ? Number(answer.headers.get("Retry-After")) : BUSY_WAIT_S;
+      const asked = /^[0-9]{1,6}$/.test(answer.headers.get("Retry-After") ?? "")
+        ? Number(answer.headers.get("Retry-After"))
+        : BUSY_WAIT_S;
       return [null, problemOf(server, text), Math.min(LONGEST_WAIT_S, asked)];
     } catch {
       return [null, new Problem(server, "unreachable", ""), 0];

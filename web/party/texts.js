@@ -20,7 +20,8 @@ export const TEXTS = {
     checkedHead: "Checked",
     checkedYes: "yes: the servers refuse values that are none, without reading any",
     checkedNo: "no: the servers trust that keys are made as they should be",
-    hashHint: "This page is one file. Whoever gave it to you can tell its SHA-256; a copy with the same SHA-256 does the same.",
+    hashHint:
+      "This page is one file. Whoever gave it to you can tell its SHA-256; a copy with the same SHA-256 does the same.",
     valuesHead: "Your values",
     oneValue: "One value",
     aFile: "A file with many values (CSV)",
@@ -36,9 +37,11 @@ export const TEXTS = {
     previewHead: "What would be sent",
     valueOne: "1 value",
     valueMany: "{count} values",
-    counts: "{values}: {below} below and {above} above the scale are moved to its ends; {missing} empty rows are left out. {bytes} go to each server.",
+    counts:
+      "{values}: {below} below and {above} above the scale are moved to its ends; {missing} empty rows are left out. {bytes} go to each server.",
     histogramTitle: "Your values, as only you see them",
-    histogramDescription: "Number of your values in each part of the scale, up to the value written below it. {values}; the most in one part is {most}.",
+    histogramDescription:
+      "Number of your values in each part of the scale, up to the value written below it. {values}; the most in one part is {most}.",
     upTo: "up to",
     number: "number",
     sendHead: "Take part",
@@ -46,21 +49,25 @@ export const TEXTS = {
     consent: "I agree to send {values} in this form, once, for this study with epsilon {epsilon}.",
     send: "Send",
     progressHead: "Sending",
-    progressText: "{done} of {count} values are stored at both servers. You can leave this page open and do something else.",
+    progressText:
+      "{done} of {count} values are stored at both servers. You can leave this page open and do something else.",
     doneHead: "Done",
     doneText: "Both servers have stored {values}.",
-    receiptText: "Save the receipt: with it and your token you can take your values back until the study is sealed. Until you forget it, this browser keeps it too. It holds no value.",
+    receiptText:
+      "Save the receipt: with it and your token you can take your values back until the study is sealed. Until you forget it, this browser keeps it too. It holds no value.",
     saveReceipt: "Save receipt",
     withdraw: "Take my values back",
     forget: "Forget the receipt here",
     sureWithdraw: "Both servers will erase {values}. You can send other values afterwards.",
     yesWithdraw: "Yes, take them back",
-    sureForget: "Without the receipt the values cannot be taken back, and this browser would not notice if you sent them a second time.",
+    sureForget:
+      "Without the receipt the values cannot be taken back, and this browser would not notice if you sent them a second time.",
     yesForget: "Yes, forget it",
     no: "No",
     withdrawnText: "Both servers have erased {values}. You can send others.",
     resumed: "An upload was interrupted and goes on.",
-    resumeToken: "An upload of {values} was interrupted. Open your invitation again, or type your token, to go on with it.",
+    resumeToken:
+      "An upload of {values} was interrupted. Open your invitation again, or type your token, to go on with it.",
     goOn: "Go on",
     unfinished: "A withdrawal or an upload is not finished. Type your token to bring it to its end.",
     footer: "No cookies, nobody else is contacted.",
@@ -71,18 +78,23 @@ export const TEXTS = {
     badCampaign: "The study's description cannot be used by this page: {field}.",
     unknownScheme: "This page cannot make keys of kind “{scheme}”. Use the command line, fss-dealer.",
     noCampaign: "Server {server} did not describe the study.",
-    swapped: "The servers are in the wrong order: what should be server {server} is the other one. Do not use this page.",
-    otherCampaign: "Server {server} describes another study than this page: {found} instead of {expected}. Do not use this page; ask whoever gave it to you.",
-    unreachable: "Server {server} cannot be reached. Is this device online? For addresses inside your own network the browser may ask for permission first.",
+    swapped:
+      "The servers are in the wrong order: what should be server {server} is the other one. Do not use this page.",
+    otherCampaign:
+      "Server {server} describes another study than this page: {found} instead of {expected}. Do not use this page; ask whoever gave it to you.",
+    unreachable:
+      "Server {server} cannot be reached. Is this device online? For addresses inside your own network the browser may ask for permission first.",
     "not-an-answer": "Server {server} answered what is no answer of this study.",
     serverSays: "Server {server}: {detail} [{code}]",
     takenBack: "What had arrived of it is withdrawn at both servers.",
-    notTakenBack: "What had arrived could not be withdrawn yet. This page remembers it: send again, or take your values back, and it begins with that.",
+    notTakenBack:
+      "What had arrived could not be withdrawn yet. This page remembers it: send again, or take your values back, and it begins with that.",
     otherValues: "Other values were sent from this browser before. Take those back first.",
     otherToken: "What was sent from this browser was sent with another token. Use that one to go on.",
     otherTab: "Another tab of this browser is at work with this study. Wait for its end.",
     insecure: "Open this page from https or as a local file: only then can it keep your receipt safely.",
-    noStorage: "This browser does not let the page keep a receipt (private window?). Without one a value could count twice.",
+    noStorage:
+      "This browser does not let the page keep a receipt (private window?). Without one a value could count twice.",
     badNumber: "Row {row}: “{value}” is not a number.",
     badInteger: "Row {row}: “{value}” is not a whole number.",
     badDate: "Row {row}: “{value}” is not a date like 2026-03-31.",
@@ -112,7 +124,8 @@ export const TEXTS = {
     checkedHead: "Geprüft",
     checkedYes: "ja: Die Server weisen ab, was kein Wert ist, ohne einen zu lesen",
     checkedNo: "nein: Die Server vertrauen darauf, dass Schlüssel richtig gemacht sind",
-    hashHint: "Diese Seite ist eine einzige Datei. Wer sie Ihnen gab, kann ihre SHA-256-Summe nennen; eine Kopie mit derselben Summe tut dasselbe.",
+    hashHint:
+      "Diese Seite ist eine einzige Datei. Wer sie Ihnen gab, kann ihre SHA-256-Summe nennen; eine Kopie mit derselben Summe tut dasselbe.",
     valuesHead: "Ihre Werte",
     oneValue: "Ein Wert",
     aFile: "Eine Datei mit vielen Werten (CSV)",
@@ -128,9 +141,11 @@ export const TEXTS = {
     previewHead: "Was gesendet würde",
     valueOne: "1 Wert",
     valueMany: "{count} Werte",
-    counts: "{values}: {below} unter und {above} über der Skala werden an ihre Enden gesetzt; {missing} leere Zeilen entfallen. {bytes} gehen an jeden Server.",
+    counts:
+      "{values}: {below} unter und {above} über der Skala werden an ihre Enden gesetzt; {missing} leere Zeilen entfallen. {bytes} gehen an jeden Server.",
     histogramTitle: "Ihre Werte, wie nur Sie sie sehen",
-    histogramDescription: "Anzahl Ihrer Werte in jedem Teil der Skala, bis zu dem Wert, der darunter steht. {values}; die meisten in einem Teil sind {most}.",
+    histogramDescription:
+      "Anzahl Ihrer Werte in jedem Teil der Skala, bis zu dem Wert, der darunter steht. {values}; die meisten in einem Teil sind {most}.",
     upTo: "bis",
     number: "Anzahl",
     sendHead: "Teilnehmen",
@@ -138,23 +153,28 @@ export const TEXTS = {
     consent: "Ich bin einverstanden, {values} in dieser Form einmal für diese Studie mit Epsilon {epsilon} zu senden.",
     send: "Senden",
     progressHead: "Wird gesendet",
-    progressText: "{done} von {count} Werten liegen bei beiden Servern. Sie können diese Seite offen lassen und etwas anderes tun.",
+    progressText:
+      "{done} von {count} Werten liegen bei beiden Servern. Sie können diese Seite offen lassen und etwas anderes tun.",
     doneHead: "Fertig",
     doneText: "Beide Server haben {values} gespeichert.",
-    receiptText: "Speichern Sie die Quittung: Mit ihr und Ihrem Zugangscode können Sie Ihre Werte zurücknehmen, bis die Studie abgeschlossen ist. Bis Sie sie vergessen lassen, behält auch dieser Browser sie. Sie enthält keinen Wert.",
+    receiptText:
+      "Speichern Sie die Quittung: Mit ihr und Ihrem Zugangscode können Sie Ihre Werte zurücknehmen, bis die Studie abgeschlossen ist. Bis Sie sie vergessen lassen, behält auch dieser Browser sie. Sie enthält keinen Wert.",
     saveReceipt: "Quittung speichern",
     withdraw: "Meine Werte zurücknehmen",
     forget: "Quittung hier vergessen",
     sureWithdraw: "Beide Server löschen {values}. Danach können Sie andere senden.",
     yesWithdraw: "Ja, zurücknehmen",
-    sureForget: "Ohne die Quittung können die Werte nicht zurückgenommen werden, und dieser Browser würde nicht merken, wenn Sie sie ein zweites Mal senden.",
+    sureForget:
+      "Ohne die Quittung können die Werte nicht zurückgenommen werden, und dieser Browser würde nicht merken, wenn Sie sie ein zweites Mal senden.",
     yesForget: "Ja, vergessen",
     no: "Nein",
     withdrawnText: "Beide Server haben {values} gelöscht. Sie können andere senden.",
     resumed: "Eine Übertragung wurde unterbrochen und geht weiter.",
-    resumeToken: "Eine Übertragung ({values}) wurde unterbrochen. Öffnen Sie Ihre Einladung noch einmal oder geben Sie Ihren Zugangscode ein, um fortzufahren.",
+    resumeToken:
+      "Eine Übertragung ({values}) wurde unterbrochen. Öffnen Sie Ihre Einladung noch einmal oder geben Sie Ihren Zugangscode ein, um fortzufahren.",
     goOn: "Fortfahren",
-    unfinished: "Eine Rücknahme oder Übertragung ist nicht beendet. Geben Sie Ihren Zugangscode ein, um sie zu Ende zu bringen.",
+    unfinished:
+      "Eine Rücknahme oder Übertragung ist nicht beendet. Geben Sie Ihren Zugangscode ein, um sie zu Ende zu bringen.",
     footer: "Keine Cookies, niemand sonst wird kontaktiert.",
     checking: "Beide Server werden nach der Studie gefragt …",
     closed: "Die Studie nimmt zurzeit keine Werte an (Zustand: {state}).",
@@ -162,18 +182,24 @@ export const TEXTS = {
     badCampaign: "Diese Seite kann mit der Beschreibung der Studie nichts anfangen: {field}.",
     unknownScheme: "Diese Seite kann keine Schlüssel der Art „{scheme}“ machen. Nehmen Sie das Programm fss-dealer.",
     noCampaign: "Server {server} hat die Studie nicht beschrieben.",
-    swapped: "Die Server sind vertauscht: Was Server {server} sein sollte, ist der andere. Benutzen Sie diese Seite nicht.",
-    otherCampaign: "Server {server} beschreibt eine andere Studie als diese Seite: {found} statt {expected}. Benutzen Sie diese Seite nicht; fragen Sie, wer sie Ihnen gab.",
-    unreachable: "Server {server} ist nicht erreichbar. Ist dieses Gerät online? Bei Adressen im eigenen Netz fragt der Browser womöglich erst um Erlaubnis.",
+    swapped:
+      "Die Server sind vertauscht: Was Server {server} sein sollte, ist der andere. Benutzen Sie diese Seite nicht.",
+    otherCampaign:
+      "Server {server} beschreibt eine andere Studie als diese Seite: {found} statt {expected}. Benutzen Sie diese Seite nicht; fragen Sie, wer sie Ihnen gab.",
+    unreachable:
+      "Server {server} ist nicht erreichbar. Ist dieses Gerät online? Bei Adressen im eigenen Netz fragt der Browser womöglich erst um Erlaubnis.",
     "not-an-answer": "Server {server} hat geantwortet, was keine Antwort dieser Studie ist.",
     serverSays: "Server {server}: {detail} [{code}]",
     takenBack: "Was davon angekommen war, ist bei beiden Servern zurückgenommen.",
-    notTakenBack: "Was angekommen war, konnte noch nicht zurückgenommen werden. Diese Seite merkt es sich: Senden Sie noch einmal oder nehmen Sie Ihre Werte zurück, dann beginnt sie damit.",
+    notTakenBack:
+      "Was angekommen war, konnte noch nicht zurückgenommen werden. Diese Seite merkt es sich: Senden Sie noch einmal oder nehmen Sie Ihre Werte zurück, dann beginnt sie damit.",
     otherValues: "Von diesem Browser wurden schon andere Werte gesendet. Nehmen Sie diese zuerst zurück.",
     otherToken: "Von diesem Browser wurde mit einem anderen Zugangscode gesendet. Nehmen Sie diesen, um fortzufahren.",
     otherTab: "Ein anderer Tab dieses Browsers arbeitet gerade an dieser Studie. Warten Sie, bis er fertig ist.",
-    insecure: "Öffnen Sie diese Seite über https oder als lokale Datei: Nur dann kann sie Ihre Quittung sicher aufbewahren.",
-    noStorage: "Dieser Browser lässt die Seite keine Quittung aufbewahren (privates Fenster?). Ohne sie könnte ein Wert doppelt zählen.",
+    insecure:
+      "Öffnen Sie diese Seite über https oder als lokale Datei: Nur dann kann sie Ihre Quittung sicher aufbewahren.",
+    noStorage:
+      "Dieser Browser lässt die Seite keine Quittung aufbewahren (privates Fenster?). Ohne sie könnte ein Wert doppelt zählen.",
     badNumber: "Zeile {row}: „{value}“ ist keine Zahl.",
     badInteger: "Zeile {row}: „{value}“ ist keine ganze Zahl.",
     badDate: "Zeile {row}: „{value}“ ist kein Datum wie 2026-03-31.",

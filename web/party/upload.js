@@ -6,7 +6,8 @@ import { DONE, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
 import { Exchange } from "./sending.js";
 import { Store } from "./store.js";
 
-const RECEIPT = "receipt", PENDING = "positions";
+const RECEIPT = "receipt",
+  PENDING = "positions";
 
 export class Upload {
   static async open(campaign, sites, helper) {
@@ -89,7 +90,8 @@ export class Upload {
 
   exchange(token, progress) {
     const salt = toHex(this.receipt.salt);
-    const make = (number, generation, positions) => this.helper.ask("batch", { salt, token, number, generation, positions });
+    const make = (number, generation, positions) =>
+      this.helper.ask("batch", { salt, token, number, generation, positions });
     return new Exchange(this.sites, this.receipt, make, progress);
   }
 }

@@ -24,7 +24,9 @@ const TASKS = {
   },
 
   place({ column, stratum, header }) {
-    const rows = work.table.slice(header ? 1 : 0).map((row) => [row[column] ?? "", stratum === null ? "" : (row[stratum] ?? "")]);
+    const rows = work.table
+      .slice(header ? 1 : 0)
+      .map((row) => [row[column] ?? "", stratum === null ? "" : (row[stratum] ?? "")]);
     return placed(rows, header ? 2 : 1);
   },
 
@@ -52,7 +54,10 @@ export function runWorker() {
       const moved = task === "batch" ? result.map((envelope) => envelope.buffer) : [];
       self.postMessage({ id, result }, moved);
     } catch (error) {
-      const refusal = error instanceof Refusal ? { key: error.key, about: error.about } : { key: "internal", about: { detail: String(error) } };
+      const refusal =
+        error instanceof Refusal
+          ? { key: error.key, about: error.about }
+          : { key: "internal", about: { detail: String(error) } };
       self.postMessage({ id, refusal });
     }
   };
