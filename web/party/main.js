@@ -18,7 +18,7 @@ class Page {
   constructor(about, source) {
     const wanted = navigator.language.slice(0, 2);
     this.language = wanted in TEXTS ? wanted : "en";
-    Object.assign(this, { about, token: takeToken(), placed: null, problem: null, ready: false });
+    Object.assign(this, { about, token: takeToken(about.digest), placed: null, problem: null, ready: false });
     this.helper = new Helper(source);
     this.sites = new Sites(about.urls, about.digest);
   }
@@ -271,7 +271,7 @@ class Page {
       const resumable = positions ?? this.upload.pending;
       if (resumable) this.finished(await this.upload.send(token, resumable, progress));
       else this.finished(await this.upload.withdraw(token), "withdrawnText");
-      this.token = keepToken(token);
+      this.token = keepToken(this.about.digest, token);
       this.note(null);
     } catch (error) {
       show("values");
@@ -319,7 +319,7 @@ class Page {
     const token = this.token || find("withdraw-token").value.trim();
     try {
       const count = await this.upload.withdraw(token);
-      this.token = keepToken(token);
+      this.token = keepToken(this.about.digest, token);
       show("problem", false);
       this.finished(count, "withdrawnText");
     } catch (error) {
