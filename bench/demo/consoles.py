@@ -35,9 +35,7 @@ def start(pair: Pair, out: Path, env: dict[str, str]) -> tuple[list[int], list[s
         lines.append(f"  {what}'s console: {link}")
     page, token = _page(pair, out)
     lines.append(f"  party's page:       {page.as_uri()}#token={token}")
-    lines.append(
-        f"  (the page needs a browser that trusts {out / 'pair' / 'ca.pem'}, the demo's authority)"
-    )
+    lines.append(f"  (the page needs a browser that trusts {out / 'pair' / 'ca.pem'}, the demo's authority)")
     return processes, lines
 
 
