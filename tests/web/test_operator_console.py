@@ -56,9 +56,13 @@ def row(visit: Visit, key: str) -> list[str]:
     return [e.text for e in visit.driver.find_elements(By.CSS_SELECTOR, f"#states [data-key={key}]")]
 
 
+def card(visit: Visit, role: int) -> str:
+    return visit.driver.find_element(By.CSS_SELECTOR, f"[data-server='{role}']").text
+
+
 def test_both_servers_at_a_glance(visit: Visit, pair: Pair, campaign: Campaign) -> None:
     for role in (0, 1):
-        text = visit.driver.find_element(By.CSS_SELECTOR, f"[data-server='{role}']").text
+        text = card(visit, role)
         assert pair.url(role) in text
         assert "ready" in text
         assert "in 364 days" in text
@@ -84,7 +88,7 @@ def test_a_server_that_is_away_is_unknown_and_not_0(visit: Visit, pair: Pair, ca
     try:
         visit.wait(lambda: row(visit, "uploads") == ["63", "unknown"], "it is unknown", 60)
         assert "cannot be reached" in visit.text("next")
-        assert "unknown" in visit.driver.find_element(By.CSS_SELECTOR, "[data-server='1']").text
+        visit.wait(lambda: "unknown" in card(visit, 1), "the list knows it too, at the latest when it is asked again")
         assert not visit.find("seal").is_enabled()
         assert (
             visit.run("return [...document.querySelectorAll('#campaigns td')].map((e) => e.textContent)")[2]
