@@ -3,6 +3,7 @@
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
 # make arm    the AArch64 kernel in an emulator   make wheels   what can be published: sdist and wheels, into dist/
+# make browser    the pages in a real Chromium; screenshots go to bench-results/screenshots
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 # From any folder: make -f FOLDER/Makefile test works in FOLDER.
@@ -30,14 +31,14 @@ ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
 ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
-.PHONY: test units test-numpy slow faults chaos audit lint demo bench sanitize arm wheels clean
+.PHONY: test units test-numpy slow faults chaos audit lint demo bench sanitize arm wheels browser clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
 test: .venv/ready
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint units
 
 units: .venv/ready
-	$(PARALLEL) -m "not faults and not slow"
+	$(PARALLEL) -m "not faults and not slow and not browser"
 
 # The core and the whole protocol once more, without the native kernel.
 test-numpy: .venv/ready
@@ -93,6 +94,14 @@ slow: .venv/ready
 
 faults: .venv/ready
 	$(PARALLEL) -m faults
+
+# Debian's browser and its driver, where they are missing and may be installed.
+browser: .venv/ready
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { apt-get update -qq; apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || \
+	  echo "no browser, and it cannot be installed here: apt-get install chromium chromium-driver"
+	$(BIN)/python -m pytest tests/web -m browser -rs
 
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json bench-results/chaos.json

@@ -47,6 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--out", type=Path, metavar="FILE.html", help="the page")
     report.add_argument("--methods", action="store_true", help="only print the words for a paper's methods section")
     report.add_argument("--files", type=Path, metavar="FOLDER", help="also every figure (SVG, PNG) and table (CSV)")
+    console = _asking(commands, "console", "all of it in a browser on this machine", tabular=False)
+    console.set_defaults(module="analyst.console")
+    console.add_argument("--port", type=int, default=0, help="default: one that is free")
     _plan(commands)
     return parser
 

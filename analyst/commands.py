@@ -14,7 +14,7 @@ from campaign.errors import InvalidQuery
 from client import program
 
 
-def _client(args: argparse.Namespace) -> Client:
+def open_client(args: argparse.Namespace) -> Client:
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
     return Client(args.campaign, program.token(args), args.ca, on_grid=args.on_grid)
@@ -33,19 +33,19 @@ def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
 
 
 def show_campaign(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         print(client.campaign().to_toml(), end="")
 
 
 def budget(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         found = client.budget()
     print(f"epsilon {found.epsilon:g} for the curve and {found.reserve:g} in reserve")
     print(f"spent   {found.spent:g}\nremain  {found.remaining:g}")
 
 
 def ecdf(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         if not client.is_whole():
             at = args.at or by_points.drawn(client.campaign())
             few = client.ecdf(at, args.stratum, smoothing=args.smoothing)
@@ -59,7 +59,7 @@ def ecdf(args: argparse.Namespace) -> None:
 
 
 def quantile(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         about = {"smoothing": args.smoothing, "confidence": args.confidence}
         quantiles = client.quantile(args.levels, args.stratum, **about)
         show(args, quantiles, client.campaign())
@@ -77,7 +77,7 @@ def quantile(args: argparse.Namespace) -> None:
 
 
 def histogram(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         edges = args.edges or args.bins
         bars = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
         show(args, bars, client.campaign())
@@ -85,7 +85,7 @@ def histogram(args: argparse.Namespace) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         strata = args.strata or client.campaign().strata
         if len(strata) != 2:
             raise InvalidQuery("name two with --strata: this campaign has " + ", ".join(map(repr, strata)))
@@ -97,21 +97,21 @@ def compare(args: argparse.Namespace) -> None:
 
 
 def roc(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         curves = client.roc(args.negative, args.positive, smoothing=args.smoothing)
         show(args, curves, client.campaign())
         _draw(args, lambda plots: plots.roc(curves, args.confidence, args.interval))
 
 
 def compare_areas(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         areas = client.compare_areas(tuple(args.first), tuple(args.second), confidence=args.confidence)
         show(args, areas, client.campaign())
         _draw(args, lambda plots: plots.forest(areas, args.interval))
 
 
 def calibration(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         if args.smooth:
             curve = client.calibration_curve(args.negative, args.positive, confidence=args.confidence)
             show(args, curve, client.campaign())
@@ -144,7 +144,7 @@ def _spent(client: Client, args: argparse.Namespace) -> Calibration:
 
 
 def summary(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         statistics = client.summary(args.stratum, trim=args.trim, confidence=args.confidence)
         show(args, statistics, client.campaign())
         chosen = client.release().strata(args.stratum)
@@ -155,28 +155,28 @@ def summary(args: argparse.Namespace) -> None:
 def lorenz(args: argparse.Namespace) -> None:
     from analyst.distribution import Lorenz
 
-    with _client(args) as client:
+    with open_client(args) as client:
         shares = Lorenz(client.curve(args.stratum, smoothing=args.smoothing))
         show(args, shares, client.campaign())
         _draw(args, lambda plots: plots.lorenz(shares, interval=args.interval))
 
 
 def model(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         scores = client.model(args.negative, args.positive, confidence=args.confidence)
         show(args, scores.performance(args.threshold, args.specificity), client.campaign())
         _draw(args, lambda plots: plots.decision(scores.decision(), args.interval))
 
 
 def decision(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         benefits = client.model(args.negative, args.positive, confidence=args.confidence).decision(args.thresholds)
         show(args, benefits, client.campaign())
         _draw(args, lambda plots: plots.decision(benefits, args.interval))
 
 
 def survival(args: argparse.Namespace) -> None:
-    with _client(args) as client:
+    with open_client(args) as client:
         more = {"smoothing": args.smoothing, "confidence": args.confidence}
         curves = client.survival(args.at, hazard=args.hazard, **more)
         table = client.survival_summary(args.horizon, **more) if args.summary else curves
@@ -198,7 +198,7 @@ def report(args: argparse.Namespace) -> None:
 
     if args.out is None and not args.methods and args.files is None:
         raise InvalidQuery("name what to write: --out FILE.html, --files FOLDER or --methods")
-    with _client(args) as client:
+    with open_client(args) as client:
         release = client.reported()
     if args.methods:
         print(methods.text(release))

@@ -46,6 +46,7 @@ def add_campaign(commands: Commands) -> None:
         ("seal", "fix the set of uploads and evaluate"),
         ("confirm", "erase the uploads that sealing left out"),
         ("export", "description and curve, as files"),
+        ("page", "the page on which parties take part, as one file"),
         ("delete", "erase keys and noise; the id is never used again"),
     ):
         action = actions.add_parser(name, help=what)
@@ -54,8 +55,26 @@ def add_campaign(commands: Commands) -> None:
         if name == "export":
             action.add_argument("--out", type=Path, required=True, metavar="FOLDER")
             action.add_argument("--analyst-token-file", type=Path, required=True)
+        if name == "page":
+            action.add_argument("--out", type=Path, required=True, metavar="FILE")
+            action.add_argument(
+                "--urls", nargs=2, metavar="https://HOST", help="where parties reach the servers, if not where you do"
+            )
         if name == "delete":
             action.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def add_console(commands: Commands) -> None:
+    console = commands.add_parser("console", help="both servers and their campaigns in a browser on this machine")
+    console.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
+    console.add_argument("--port", type=int, default=0, help="default: one that is free")
+    console.set_defaults(run=_console)
+
+
+def _console(args: argparse.Namespace) -> int:
+    from operators.console import console
+
+    return console(args)
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """What `fss-server` does for an operator: setting up servers, and campaigns at both of them."""
 
 import argparse
+import hashlib
 import json
 import os
 import secrets
@@ -13,6 +14,7 @@ from campaign.spec import Campaign, new_id, to_base64url
 from client.program import OK, REFUSED, BadSettings, agreed, ask
 from operators import outlook, questionnaire, setup
 from operators import remotes as at_both
+from web.page import party_page
 
 
 def init(args: argparse.Namespace) -> int:
@@ -41,7 +43,12 @@ def init_pair(args: argparse.Namespace) -> int:
 
 
 def _remotes(args: argparse.Namespace) -> AbstractContextManager[list[at_both.Remote]]:
-    return at_both.remotes_of(args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml")))
+    return at_both.remotes_of(operator_file(args))
+
+
+def operator_file(args: argparse.Namespace) -> Path:
+    """Where both servers' addresses and tokens are named."""
+    return args.operator or Path(os.environ.get("FSS_OPERATOR", "operator.toml"))
 
 
 def _has_id(text: str) -> bool:
@@ -197,6 +204,21 @@ def export(args: argparse.Namespace) -> int:
             text = remotes[0].call("GET", path, params={"stratum": stratum}, headers=headers).text
             (args.out / f"curve-{number}.csv").write_text(text)
     print(f"wrote campaign.toml and {len(campaign.strata)} curve(s) into {args.out}")
+    return OK
+
+
+def page(args: argparse.Namespace) -> int:
+    with _remotes(args) as remotes:
+        campaign = at_both.agreed(remotes, args.id)
+        servers = args.urls or [remote.url for remote in remotes]
+    text = party_page(campaign, [f"{url.rstrip('/')}/v1/campaigns/{args.id}" for url in servers])
+    args.out.write_text(text)
+    print(f"wrote {args.out}, {len(text.encode())} bytes\n  SHA-256 {hashlib.sha256(text.encode()).hexdigest()}")
+    print(f"  digest  {to_base64url(campaign.digest)}")
+    print(
+        "\nnext: let somebody publish it whom parties trust, with its SHA-256; not one of the two servers' operators."
+    )
+    print("      A party opens it with its token behind a #, as in party.html#token=TOKEN")
     return OK
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from campaign.errors import Problem, SealNotAgreed, TooFewUploads
-from campaign.spec import Campaign, to_base64url
+from campaign.spec import Campaign, check_digest, to_base64url
 from client import https
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
@@ -45,10 +45,10 @@ class Created:
 class Remote:
     """One server, reached with its operator's token."""
 
-    def __init__(self, number: int, url: str, ca: Path, token: str) -> None:
+    def __init__(self, number: int, url: str, ca: Path, token: str, timeout_s: float = TIMEOUT_S) -> None:
         self.number, self.url, self.ca = number, url, ca
         self._server = https.Server(f"server {number} at {url}", https.ONCE, f"server {number}: ")
-        self._http = httpx.Client(base_url=url, **https.options(token, ca, TIMEOUT_S))
+        self._http = httpx.Client(base_url=url, **https.options(token, ca, timeout_s))
 
     def close(self) -> None:
         self._http.close()
@@ -58,10 +58,10 @@ class Remote:
 
 
 @contextmanager
-def remotes_of(path: Path) -> Iterator[list[Remote]]:
+def remotes_of(path: Path, timeout_s: float = TIMEOUT_S) -> Iterator[list[Remote]]:
     """The servers that an operator file names, for as long as they are needed; paths in it are relative to it."""
     with ExitStack() as opened:
-        yield [opened.enter_context(closing(Remote(i, *about))) for i, about in enumerate(_servers(path))]
+        yield [opened.enter_context(closing(Remote(i, *about, timeout_s))) for i, about in enumerate(_servers(path))]
 
 
 def _servers(path: Path) -> list[tuple[str, Path, str]]:
@@ -106,6 +106,15 @@ def create(remotes: list[Remote], new: Created) -> None:
             where = f"; it exists at server {', '.join(map(str, done))} only" if done else ""
             raise type(problem)(f"{problem.detail}{where}") from None
         done.append(remote.number)
+
+
+def agreed(remotes: list[Remote], campaign_id: str) -> Campaign:
+    """The campaign that both servers describe alike."""
+    if len(remotes) != 2:
+        raise BadSettings("this needs both servers: the operator file names one only")
+    found = [Campaign.from_dict(r.call("GET", f"/v1/campaigns/{campaign_id}").json()["campaign"]) for r in remotes]
+    check_digest(found[0].digest, found[1].digest)
+    return found[0]
 
 
 def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:

@@ -20,6 +20,7 @@ def _parser() -> argparse.ArgumentParser:
     operators.cli.add_set_up(commands)
     servers.cli.add_commands(commands)
     operators.cli.add_campaign(commands)
+    operators.cli.add_console(commands)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Imports point one way: fss <- campaign <- client <- the roles <- programs <- harness <- bench, tests."""
+"""Imports point one way: fss <- campaign <- client <- web <- the roles <- programs <- harness <- bench, tests."""
 
 import ast
 from pathlib import Path
@@ -7,12 +7,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-SHARED = {"fss", "campaign", "client"}
+SHARED = {"fss", "campaign", "client", "web"}
 ROLES = ("dealer", "servers", "analyst", "operators")
 MAY_IMPORT = {
     "fss": {"fss"},
     "campaign": {"fss", "campaign"},
-    "client": SHARED,
+    "client": {"fss", "campaign", "client"},
+    "web": SHARED,
     **{role: {*SHARED, role} for role in ROLES},
     "programs": {*SHARED, *ROLES, "programs"},
     "harness": {*SHARED, *ROLES, "programs", "harness"},

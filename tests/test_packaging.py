@@ -49,7 +49,9 @@ def test_the_sdist_has_the_kernel_and_the_templates(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    tracked = {str(p.relative_to(ROOT)) for p in [*ROOT.glob("fss/native/*"), *ROOT.glob("*/*.html")]}
+    pages = [path for end in ("html", "js", "css") for path in ROOT.glob(f"web/**/*.{end}")]
+    assert len(pages) > 20
+    tracked = {str(p.relative_to(ROOT)) for p in [*ROOT.glob("fss/native/*"), *ROOT.glob("*/*.html"), *pages]}
     assert tracked
     assert tracked <= names
     assert {"LICENSE", "README.md"} <= names
@@ -119,6 +121,8 @@ def test_a_campaign_with_nothing_else_installed(
         run(*operator, "create", campaign)
         lines = campaign.with_suffix(".env").read_text().replace("export ", "").replace("'", "").splitlines()
         env = dict(line.split("=", 1) for line in lines)
+        run(*operator, "page", env["FSS_ID"], "--out", tmp_path / "party.html")
+        assert "sha256-" in (tmp_path / "party.html").read_text()
         values = ROOT / "examples" / "risk-scores.csv"
         sent = run(
             *(dealer / "fss-dealer", "upload", "--csv", values, "--column", "score"),

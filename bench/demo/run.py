@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from analyst import Client, Release, plot, report
 from bench.communication import formulas
+from bench.demo import consoles
 from campaign.spec import Campaign
 from fss.evaluate import cores
 from harness.live import Pair
@@ -104,7 +105,7 @@ def main(argv: list[str]) -> int:
         _write(out, release, patients)
         print(f"\n{time.monotonic() - start:.0f} s in all.", end=" ")
         if args.keep:
-            _keep(pair, out)
+            _keep(pair, out, env)
             return 0
     finally:
         if not args.keep:
@@ -251,8 +252,10 @@ def _beside_the_truth(release: Release, exact: Release) -> Figure:
     return plot.figure(draw, f"n = {release.n}, epsilon = {release.campaign.epsilon:g}, noise from both servers")
 
 
-def _keep(pair: Pair, out: Path) -> None:
-    processes = " ".join(str(process.pid) for process in pair.processes if process is not None)
+def _keep(pair: Pair, out: Path, env: dict[str, str]) -> None:
+    more, places = consoles.start(pair, out, env)
+    running = [process.pid for process in pair.processes if process is not None]
+    processes = " ".join(map(str, [*running, *more]))
     folder = os.path.relpath(out)
     print(f"The servers are still up (processes {processes}). Try, in this folder:\n")
     print(f"  . {folder}/campaign.env; export FSS_ANALYST_TOKEN=$(cat {folder}/pair/server0/analyst.token)")
@@ -263,4 +266,5 @@ def _keep(pair: Pair, out: Path) -> None:
         "calibration --groups 5",
     ):
         print(f"  .venv/bin/fss-analyst {command}")
+    print("\n" + "\n".join(places))
     print(f"\nWhen you are done:  kill {processes}")

@@ -41,7 +41,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _campaign(bits: int, **changes: object) -> Campaign:
+def new_campaign(bits: int, **changes: object) -> Campaign:
+    """Of whole numbers from 0 on, in so many bits."""
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
     fields: dict[str, Any] = {
         "id": secrets.token_bytes(32),
@@ -119,9 +120,9 @@ def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
         pair = Pair(Path(folder))
         pair.configure(1, curve_bits="0")
         with pair:
-            campaign = _campaign(15)
+            campaign = new_campaign(15)
             rates = _fill(pair, campaign, args.keys, args.seed)
-            singles = _campaign(16)
+            singles = new_campaign(16)
             pair.create(singles)
             bodies = [a for a, _ in _bodies(singles, args.singles, 1, args.seed)]
             single = args.singles / _send(pair, 0, singles, bodies, 8)
@@ -155,7 +156,7 @@ def _checked(args: argparse.Namespace) -> list[Result]:
     seconds = {}
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
         for checked in (False, True):
-            campaign = _campaign(15, checked=checked)
+            campaign = new_campaign(15, checked=checked)
             _fill(pair, campaign, args.keys, args.seed)
             started = time.perf_counter()
             pair.seal(campaign)
@@ -197,7 +198,7 @@ def _warm(pair: Pair, campaign: Campaign) -> tuple[float, float, float]:
 
 def _points(args: argparse.Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
-        campaign = _campaign(16)
+        campaign = new_campaign(16)
         _fill(pair, campaign, args.keys, args.seed)
         pair.seal(campaign)
         pair.wait_ready(campaign, 120)
@@ -213,7 +214,7 @@ def _memory(args: argparse.Namespace) -> list[Result]:
     if not args.many:
         return [Result("resident_1m_mb", None, "memory of a server holding many sealed uploads")]
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
-        campaign = _campaign(16)
+        campaign = new_campaign(16)
         _fill(pair, campaign, args.many, args.seed)
         started = time.perf_counter()
         pair.seal(campaign)

@@ -15,6 +15,7 @@ from campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from campaign.wording import listed, short
 from servers import log, metrics
 from servers.api import analysts, operators, parties, peers, public
+from servers.api.cors import Cors
 from servers.lifecycle.work import Crash
 from servers.server import Clock, Server, no_crash
 from servers.settings import Settings
@@ -43,6 +44,7 @@ def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash) -> Fast
     app.state.server = server
     for routes in ROUTES:
         app.include_router(routes.router)
+    app.add_middleware(Cors)
     equip(app)
     return app
 

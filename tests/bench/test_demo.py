@@ -46,7 +46,7 @@ def test_servers_that_are_kept_answer_the_commands_it_prints(tmp_path: Path) -> 
     out = tmp_path / "demo"
     done = demo(out, "--keep")
     assert done.returncode == 0, done.stderr
-    processes = [int(p) for p in re.findall(r"kill (\d+) (\d+)", done.stdout)[0]]
+    processes = [int(p) for p in re.findall(r"kill ([\d ]+)", done.stdout)[0].split()]
     try:
         said = done.stdout.splitlines()
         commands = [line.strip() for line in said if line.startswith("  . ") or "fss-analyst" in line]
@@ -54,6 +54,9 @@ def test_servers_that_are_kept_answer_the_commands_it_prints(tmp_path: Path) -> 
         tried = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
         assert tried.returncode == 0, tried.stderr
         assert "auc" in tried.stdout
+        links = re.findall(r"console: (http://127\.0\.0\.1:\d+/enter\?secret=\S+)", done.stdout)
+        assert [httpx.get(link, trust_env=False).status_code for link in links] == [200, 200]
+        assert (out / "party.html").as_uri() in done.stdout
     finally:
         for process in processes:
             os.kill(process, signal.SIGTERM)

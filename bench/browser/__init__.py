@@ -1,0 +1,1 @@
+"""A party's page in a real browser."""

@@ -1,0 +1,120 @@
+"""python -m bench browser: a party's page in Chromium sends a file of many rows to two real servers.
+
+Browser and both servers share this machine's cores. The page's longest pause is seen from inside it: the longest time
+between two turns of a timer that should ring every 20 ms.
+"""
+
+import hashlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from bench import output
+from bench.output import Result, print_table, write_json
+from bench.system.run import new_campaign
+from campaign.spec import Campaign
+from harness.browser import chromium, trusting
+from harness.live import Pair, name
+from web.page import party_page
+
+_WATCH = """
+let last = performance.now();
+window.longest = 0;
+setInterval(() => {
+  const now = performance.now();
+  window.longest = Math.max(window.longest, now - last);
+  last = now;
+}, 20);
+"""
+
+
+def main(argv: list[str]) -> int:
+    parser = output.parser("browser", __doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--bits", type=int, default=16)
+    args = parser.parse_args(argv)
+    output.print_machine(args.seed)
+    with tempfile.TemporaryDirectory() as folder, _started(Path(folder)) as pair, chromium([trusting(pair)]) as driver:
+        campaign = new_campaign(args.bits)
+        pair.create(campaign)
+        results = _Run(pair, driver, campaign, Path(folder)).send(args.rows, args.seed)
+    print_table(results)
+    write_json(args.json, results, args.seed, rows=args.rows, bits=args.bits)
+    return 0
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[Pair]:
+    """Two servers; on a busy machine their start may take a while, and is not measured."""
+    pair = Pair(folder)
+    try:
+        for role in (0, 1):
+            pair.start(role, wait=False)
+        for role in (0, 1):
+            pair.wait(role, 180)
+        yield pair
+    finally:
+        for role in (0, 1):
+            pair.stop(role)
+
+
+class _Run:
+    """One page that sends one file."""
+
+    def __init__(self, pair: Pair, driver: Chrome, campaign: Campaign, folder: Path) -> None:
+        self._pair, self._driver, self._campaign, self._folder = pair, driver, campaign, folder
+
+    def send(self, rows: int, seed: int) -> list[Result]:
+        page = party_page(self._campaign, [f"{self._pair.url(r)}/v1/campaigns/{name(self._campaign)}" for r in (0, 1)])
+        (self._folder / "party.html").write_text(page)
+        values = np.random.default_rng(seed).integers(0, 1 << self._campaign.bits, rows)
+        (self._folder / "values.csv").write_text("value\n" + "\n".join(map(str, values)) + "\n")
+        token = self._pair.upload_tokens[self._campaign.id]
+        self._driver.get(f"{(self._folder / 'party.html').as_uri()}#token={token}")
+        self._wait(lambda: not self._shown("before"), "both servers are asked")
+        self._driver.execute_script(_WATCH)
+        preview = self._timed(lambda: self._give(self._folder / "values.csv"), "preview")
+        sending = self._timed(self._agree, "done")
+        stored = [self._pair.status(self._campaign, role)["uploads"] for role in (0, 1)]
+        if stored != [rows, rows]:
+            raise RuntimeError(f"the servers have stored {stored}, not {rows} each")
+        pause = float(self._driver.execute_script("return window.longest")) / 1000
+        digest = hashlib.sha256(page.encode()).hexdigest()[:16]
+        return [
+            Result("browser_page_kb", len(page.encode()) / 1000, f"the page, one file (SHA-256 {digest}...)"),
+            Result("browser_preview_s", preview, f"reading {rows} rows, placing them, drawing their histogram"),
+            Result.at_most("browser_send_s", sending, 60, f"{rows} keys of {self._campaign.bits} bits to both"),
+            Result("browser_rows_per_s", rows / sending, "the same as a rate"),
+            Result.at_most("browser_pause_s", pause, 1, "the longest time in which the page did not react"),
+        ]
+
+    def _shown(self, id: str) -> bool:
+        return self._driver.find_element(By.ID, id).is_displayed()
+
+    def _wait(self, until: Callable[[], Any], what: str, seconds: float = 600) -> None:
+        end = time.monotonic() + seconds
+        while not until():
+            if time.monotonic() > end:
+                raise RuntimeError(f"{what}: {self._driver.find_element(By.TAG_NAME, 'body').text}")
+            time.sleep(0.05)
+
+    def _timed(self, act: Callable[[], None], until: str) -> float:
+        start = time.monotonic()
+        act()
+        self._wait(lambda: self._shown(until), until)
+        return time.monotonic() - start
+
+    def _give(self, path: Path) -> None:
+        self._driver.execute_script("document.querySelector('input[value=file]').click()")
+        self._driver.find_element(By.ID, "file").send_keys(str(path))
+
+    def _agree(self) -> None:
+        for id in ("agree", "send"):
+            self._driver.execute_script("document.getElementById(arguments[0]).click()", id)

@@ -1,0 +1,110 @@
+// What the tests call of the party's modules, on one object.
+
+import { encrypt, expandKey, slice } from "../../web/party/aes.js";
+import { fromHex, toHex, utf8 } from "../../web/party/bytes.js";
+import { Campaign, checkAnswer, digestOf, readCampaign } from "../../web/party/campaign.js";
+import { Generator, KeyType } from "../../web/party/dcf.js";
+import { Source } from "../../web/party/derive.js";
+import { Sealer } from "../../web/party/envelope.js";
+import { multiply, putElement, settle } from "../../web/party/field.js";
+import { readGrid } from "../../web/party/grid.js";
+import { readJson, writeJson } from "../../web/party/json.js";
+import { shake256, turboShake128 } from "../../web/party/keccak.js";
+import { PROOF_RAND_WORDS, Prover, proofBytes } from "../../web/party/proof.js";
+import { place, readCsv } from "../../web/party/records.js";
+import { hmacSha256, sha256 } from "../../web/party/sha256.js";
+
+const element = (text) => {
+  const out = new Uint32Array(2);
+  putElement(BigInt(text), out, 0);
+  return out;
+};
+const asText = (e) => String(BigInt(e[0]) + (BigInt(e[1]) << 32n));
+
+// The keys of both parties, one after the other, and their proofs.
+function keys(bits, binder, alphas, rand, proved) {
+  const type = new KeyType(bits, binder), generator = new Generator(type, binder);
+  const prover = proved ? new Prover(type) : null;
+  const words = new Uint32Array(rand.slice().buffer), n = alphas.length;
+  const size = type.keyBytes / 4, proofSize = proved ? proofBytes(type) / 4 : 0;
+  const outs = [0, 1].map(() => new Uint32Array(n * size)), proofs = [0, 1].map(() => new Uint32Array(n * proofSize));
+  for (let i = 0; i < n; i++) {
+    outs.forEach((out, b) => out.set(new Uint32Array(type.header(b).buffer), i * size));
+    generator.make(alphas[i], words, 8 * i, outs, i * size + 2);
+    if (prover) prover.prove(alphas[i], generator, words, 8 * n + 2 * PROOF_RAND_WORDS * i, proofs, i * proofSize);
+  }
+  return [...outs, ...proofs].map((out) => new Uint8Array(out.buffer));
+}
+
+globalThis.probe = {
+  aes(key, blocks) {
+    const sliced = new Int32Array(8), out = new Int32Array(8);
+    slice(new Int32Array(fromHex(blocks).buffer), sliced);
+    encrypt(expandKey(fromHex(key)), sliced, out);
+    return toHex(new Uint8Array(out.buffer));
+  },
+  sha256: (hex) => toHex(sha256(fromHex(hex))),
+  hmac: (key, hex) => toHex(hmacSha256(fromHex(key), fromHex(hex))),
+  shake: (hex, count) => toHex(shake256(fromHex(hex), count)),
+  turbo: (hex, domain, count) => toHex(turboShake128(fromHex(hex), domain, count)),
+  settle: (pairs) =>
+    pairs.map(([low, high]) => {
+      const out = new Uint32Array(2);
+      settle(low, high, out, 0);
+      return asText(out);
+    }),
+  multiply: (pairs) =>
+    pairs.map(([a, b]) => {
+      const out = new Uint32Array(2);
+      multiply(element(a), 0, element(b), 0, out, 0);
+      return asText(out);
+    }),
+  keys: (bits, binder, alphas, rand, proved) => keys(bits, fromHex(binder), alphas, fromHex(rand), proved).map(toHex),
+  // Many random keys: what both sides draw from the same stream, and the hash of everything that was made.
+  manyKeys(seed, bits, count, proved) {
+    const binder = shake256(utf8(`${seed} binder ${bits}`), 32);
+    const raw = new Uint32Array(shake256(utf8(`${seed} alphas ${bits}`), 4 * count).buffer);
+    const alphas = raw.map((x) => x >>> (32 - bits));
+    const rand = shake256(utf8(`${seed} rand ${bits}`), count * (proved ? 120 : 32));
+    return keys(bits, binder, alphas, rand, proved).map((out) => toHex(sha256(out)));
+  },
+  digest: (text) => toHex(digestOf(readJson(text))),
+  rewrite: (text) => writeJson(readJson(text)),
+  campaign(text) {
+    const { bits, strata, totalEpsilon, checked, grid } = readCampaign(text);
+    return { bits, strata, totalEpsilon, checked, size: grid.size };
+  },
+  checkAnswer,
+  refusal(what, ...args) {
+    try {
+      globalThis.probe[what](...args);
+    } catch (error) {
+      return error.key ?? String(error);
+    }
+    return null;
+  },
+  thresholds(text) {
+    const grid = readGrid(readJson(text));
+    return Array.from({ length: grid.size }, (_, i) => grid.threshold(i));
+  },
+  positions(text, values) {
+    const grid = readGrid(readJson(text));
+    return values.map((value) => {
+      const x = grid.number(value);
+      return Number.isNaN(x) ? null : grid.place(x);
+    });
+  },
+  place(campaign, rows, firstRow) {
+    const found = place(readCampaign(campaign), rows, firstRow);
+    return { ...found, positions: Array.from(found.positions) };
+  },
+  csv: (text) => readCsv(text),
+  // One batch of a receipt as both servers get it, with what stands in the receipt.
+  envelopes(text, salt, token, number, generation, positions) {
+    const campaign = new Campaign(readJson(text)), source = new Source(fromHex(salt), token);
+    const ids = source.ids(number, generation, positions.length);
+    const rand = source.rand(number, generation, positions, campaign);
+    const made = new Sealer(campaign).envelopes(positions, ids, rand);
+    return [source.mark(), source.tag(positions), ...made.map(toHex)];
+  },
+};

@@ -1,0 +1,108 @@
+"""What a party's page refuses before anything is sent, and what its policy lets it reach."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome
+
+from campaign.spec import Campaign, to_base64url
+from harness.browser import trusting
+from harness.live import Pair
+from tests.web.chromium import chromium
+from tests.web.study import Study, ready
+from tests.web.visiting import Visit
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def driver(pair: Pair) -> Iterator[Chrome]:
+    with chromium([trusting(pair), "--lang=en-US", "--accept-lang=en-US"]) as started:
+        yield started
+
+
+@pytest.fixture
+def study(pair: Pair, tmp_path: Path) -> Study:
+    return Study(pair, tmp_path)
+
+
+def changed_page(study: Study, **about: Any) -> None:
+    """The page with other facts in it; what it says of itself is not covered by its policy."""
+    text = study.file.read_text()
+    start = text.index('id="about">') + len('id="about">')
+    end = text.index("</script>", start)
+    study.file.write_text(text[:start] + json.dumps({**json.loads(text[start:end]), **about}) + text[end:])
+
+
+def refused(driver: Chrome, study: Study, says: str, picture: str = "") -> None:
+    visit = Visit(driver)
+    visit.open(study.link)
+    visit.wait_shown("problem")
+    assert says in visit.text("problem")
+    assert "Nothing was sent" in visit.text("problem")
+    visit.find("value").send_keys("0.5")
+    visit.run("document.querySelector('#one button').click()")
+    time.sleep(0.3)
+    assert not visit.find("send").is_enabled()
+    if picture:
+        visit.look(picture)
+    assert study.stored() == [0, 0]
+
+
+def test_servers_in_the_wrong_order_are_refused(driver: Chrome, study: Study) -> None:
+    urls = json.loads(study.file.read_text().split('id="about">')[1].split("</script>")[0])["urls"]
+    changed_page(study, urls=urls[::-1])
+    refused(driver, study, "wrong order", "party-10-refused")
+
+
+def test_another_campaign_is_refused(driver: Chrome, study: Study) -> None:
+    other = Campaign.from_dict({**study.campaign.model_dump(by_alias=True), "epsilon": 0.5})
+    changed_page(study, campaign=other.canonical.decode(), digest=to_base64url(other.digest))
+    refused(driver, study, "describes another study")
+
+
+def test_a_page_that_contradicts_itself_is_refused(driver: Chrome, study: Study) -> None:
+    changed_page(study, digest=to_base64url(bytes(32)))
+    refused(driver, study, "digest")
+
+
+def test_an_unknown_scheme_is_refused(driver: Chrome, study: Study) -> None:
+    fields = json.loads(study.campaign.canonical)
+    changed_page(study, campaign=json.dumps({**fields, "scheme": "dpf"}))
+    refused(driver, study, "cannot make keys of kind")
+
+
+OUTSIDE = """
+const done = arguments[arguments.length - 1], violations = [];
+document.addEventListener("securitypolicyviolation", (e) => violations.push(e.effectiveDirective));
+const tried = [];
+const attempt = async (name, what) => { try { await what(); tried.push(name); } catch {} };
+(async () => {
+  await attempt("fetch", () => fetch("https://elsewhere.example/"));
+  await attempt("socket", () => new Promise((ok, no) =>
+    Object.assign(new WebSocket("wss://elsewhere.example/"), { onopen: ok, onerror: no })));
+  await attempt("image", () => new Promise((ok, no) =>
+    Object.assign(new Image(), { onload: ok, onerror: no, src: "https://elsewhere.example/x.png" })));
+  await attempt("inline", () => {
+    document.body.append(Object.assign(document.createElement("script"), { textContent: "window.ran = 1" }));
+    if (!window.ran) throw new Error("blocked");
+  });
+  document.body.append(Object.assign(document.createElement("iframe"), { src: "https://elsewhere.example/" }));
+  navigator.sendBeacon("https://elsewhere.example/", "x");
+  setTimeout(() => done([tried, violations]), 500);
+})();
+"""
+
+
+def test_nothing_but_the_two_servers_can_be_reached(driver: Chrome, study: Study) -> None:
+    visit = Visit(driver)
+    visit.open(study.link)
+    ready(visit)
+    tried, violations = driver.execute_async_script(OUTSIDE)
+    assert tried == []
+    assert {"connect-src", "img-src", "script-src-elem", "frame-src"} <= set(violations)
+    assert violations.count("connect-src") >= 3  # fetch, socket, beacon

@@ -1,0 +1,75 @@
+// A campaign as both servers and this page must mean it, byte for byte: its digest is over the text that was received.
+
+import { concat, fromBase64url, toBase64url, utf8 } from "./bytes.js";
+import { KeyType } from "./dcf.js";
+import { Refusal, bitsFor, readGrid } from "./grid.js";
+import { Numeral, readJson, writeJson } from "./json.js";
+import { MAX_CHECKED_BITS } from "./proof.js";
+import { sha256 } from "./sha256.js";
+
+const DIGEST_CONTEXT = "fss-ecdf campaign 2\n";
+
+export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));
+
+export class Campaign {
+  constructor(fields) {
+    if (!(fields instanceof Map)) throw new Refusal("badCampaign", { field: "campaign" });
+    this.fields = fields;
+    this.digest = digestOf(fields);
+    this.id = this.read("id", (found) => fromBase64url(found, 32));
+    this.name = toBase64url(this.id);
+    for (const name of ["title", "question", "unit"]) this[name] = this.read(name, textOf);
+    this.strata = this.read("strata", (found) => (Array.isArray(found) && found.length ? found.map(textOf) : fail()));
+    for (const name of ["epsilon", "reserve", "max_instances"]) this[name] = this.read(name, numberOf);
+    // What this page can make keys for; anything else is refused before a byte is sent.
+    if (fields.get("scheme") !== "dcf") throw new Refusal("unknownScheme", { scheme: String(fields.get("scheme")) });
+    this.grid = readGrid(fields.get("grid"));
+    this.bits = bitsFor(this.strata.length) + this.grid.bits;
+    if (this.bits > 32) throw new Refusal("badCampaign", { field: "grid" });
+    this.checked = this.read("checked", (found) => (typeof (found ?? false) === "boolean" ? (found ?? false) : fail()));
+    if (this.checked && this.bits > MAX_CHECKED_BITS) throw new Refusal("badCampaign", { field: "checked" });
+    this.keyType = new KeyType(this.bits, this.id);
+  }
+
+  read(name, how) {
+    try {
+      return how(this.fields.get(name));
+    } catch {
+      throw new Refusal("badCampaign", { field: name });
+    }
+  }
+
+  // What a party consents to: the curve and the reserve for further statistics.
+  get totalEpsilon() {
+    return this.epsilon + this.reserve;
+  }
+
+  position(stratum, index) {
+    return stratum * 2 ** this.grid.bits + index;
+  }
+}
+
+function fail() {
+  throw new Error("of another kind");
+}
+
+const textOf = (found) => (typeof found === "string" ? found : fail());
+const numberOf = (found) => (found instanceof Numeral && Number.isFinite(found.value) ? found.value : fail());
+
+export const readCampaign = (text) => new Campaign(readJson(text));
+
+// What a server answers about a campaign, checked: it must be the one of the page, from the server it should be.
+export function checkAnswer(text, server, digest) {
+  let answer;
+  try {
+    answer = readJson(text);
+  } catch {
+    throw new Refusal("noCampaign", { server });
+  }
+  const [campaign, number] = answer instanceof Map ? [answer.get("campaign"), answer.get("server")] : [];
+  if (!(campaign instanceof Map) || !(number instanceof Numeral)) throw new Refusal("noCampaign", { server });
+  if (number.text !== String(server)) throw new Refusal("swapped", { server });
+  const found = toBase64url(digestOf(campaign));
+  if (found !== digest) throw new Refusal("otherCampaign", { server, found, expected: digest });
+  return String(answer.get("state"));
+}

@@ -1,0 +1,46 @@
+// The hashes of a tree's nodes: AES under six public keys of the campaign (fss/prg.py).
+//
+//     H(b) = AES(sigma(b)) xor sigma(b),  sigma(lo || hi) = hi || (hi xor lo)
+
+import { encrypt, expandKey, slice } from "./aes.js";
+import { concat, utf8 } from "./bytes.js";
+import { turboShake128 } from "./keccak.js";
+
+export function deriveKey(use, binder) {
+  const dst = utf8(use);
+  return turboShake128(concat(Uint8Array.of(dst.length & 255, dst.length >> 8), dst, binder), 2, 16);
+}
+
+// Four public bytes that stand in every key of a campaign.
+export const binderTag = (binder) => deriveKey("tag", binder).subarray(0, 4);
+
+export class TreePrg {
+  constructor(binder) {
+    const [left, right, value, leaf, check0, check1] = ["left", "right", "value", "leaf", "check 0", "check 1"].map(
+      (use) => expandKey(deriveKey(use, binder)),
+    );
+    Object.assign(this, { left, right, value });
+    this.leaves = [left, right, value, leaf];
+    this.checks = [check0, check1];
+    this.sigma = new Int32Array(8);
+    this.sliced = new Int32Array(8);
+  }
+
+  // Both parties' seeds, four words each.
+  load(seeds) {
+    const s = this.sigma;
+    for (let b = 0; b < 8; b += 4) {
+      s[b] = seeds[b + 2];
+      s[b + 1] = seeds[b + 3];
+      s[b + 2] = seeds[b + 2] ^ seeds[b];
+      s[b + 3] = seeds[b + 3] ^ seeds[b + 1];
+    }
+    slice(s, this.sliced);
+  }
+
+  // H of the loaded seeds under one key.
+  hash(keys, out) {
+    encrypt(keys, this.sliced, out);
+    for (let i = 0; i < 8; i++) out[i] ^= this.sigma[i];
+  }
+}

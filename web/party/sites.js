@@ -1,0 +1,84 @@
+// A campaign at both its servers: asking them, again where that helps, and one clear problem where it does not.
+
+import { checkAnswer } from "./campaign.js";
+import { Refusal } from "./grid.js";
+
+const ATTEMPTS = 6;
+const FIRST_WAIT_S = 0.5;
+const BUSY_WAIT_S = 1;
+const LONGEST_WAIT_S = 20;
+const URN = "urn:fss-ecdf:problem:";
+const TRY_AGAIN = [
+  "try-again",
+  "too-many-requests",
+  "peer-unavailable",
+  "peer-mismatch",
+  "storage-full",
+  "storage-busy",
+  "unavailable",
+];
+
+// What a server refused, by its stable code, or that it could not be reached.
+export class Problem extends Refusal {
+  constructor(server, code, detail) {
+    super(code === "unreachable" || code === "not-an-answer" ? code : "serverSays", { server, detail, code });
+    this.server = server;
+    this.code = code;
+    this.again = code === "unreachable" || code === "not-an-answer" || TRY_AGAIN.includes(code);
+  }
+}
+
+const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+
+export class Sites {
+  constructor(urls, digest) {
+    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS });
+  }
+
+  // The text of an answer that succeeded, perhaps not at once.
+  async call(server, method, path = "", body = undefined, type = undefined) {
+    let step = FIRST_WAIT_S;
+    for (let attempt = 1; ; attempt++) {
+      const [text, problem, asked] = await this.once(server, method, path, body, type);
+      if (!problem) return text;
+      if (!problem.again || attempt >= this.attempts) throw problem;
+      await pause(Math.max(step, asked));
+      step = Math.min(2 * step, LONGEST_WAIT_S);
+    }
+  }
+
+  async once(server, method, path, body, type) {
+    const headers = {};
+    if (body !== undefined) Object.assign(headers, { Authorization: `Bearer ${this.token}`, "Content-Type": type });
+    // No cookie, no cache, no referrer, and no answer from anywhere else than asked.
+    const how = { credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer", redirect: "error" };
+    try {
+      const answer = await fetch(this.urls[server] + path, { method, headers, body, ...how });
+      const text = await answer.text();
+      if (answer.ok) return [text, null, 0];
+      const asked = /^[0-9]{1,6}$/.test(answer.headers.get("Retry-After") ?? "")
+        ? Number(answer.headers.get("Retry-After"))
+        : BUSY_WAIT_S;
+      return [null, problemOf(server, text), Math.min(LONGEST_WAIT_S, asked)];
+    } catch {
+      return [null, new Problem(server, "unreachable", ""), 0];
+    }
+  }
+
+  // Both servers must describe the page's campaign, each as the server that it should be. Returns their states.
+  check() {
+    return Promise.all([0, 1].map(async (server) => checkAnswer(await this.call(server, "GET"), server, this.digest)));
+  }
+}
+
+export function problemOf(server, text) {
+  try {
+    const found = JSON.parse(text);
+    if (typeof found.type === "string" && found.type.startsWith(URN)) {
+      return new Problem(server, found.type.slice(URN.length), String(found.detail ?? "").slice(0, 500));
+    }
+  } catch {
+    // what is no document is no answer
+  }
+  return new Problem(server, "not-an-answer", "");
+}
