@@ -201,7 +201,7 @@ class AsyncClient(Asking):
     def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
         super().__init__(url, token, ca, **more)
         # a campaign may have thousands of strata
-        self._http = httpx.AsyncClient(**self._options, limits=httpx.Limits(max_connections=4))
+        self._http = httpx.AsyncClient(**{**self._options, "limits": httpx.Limits(max_connections=4)})
         self._fetching = asyncio.Lock()
 
     async def __aenter__(self) -> Self:

@@ -51,9 +51,6 @@ def _output_gone(program: str) -> int:
 
 def tell(program: str, trouble: Problem | OSError) -> int:
     """One line on standard error; returns the exit code."""
-    if isinstance(trouble, BrokenPipeError):  # `| head`: the reader has seen enough, nothing is wrong
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would complain at its end
-        return OK
     if isinstance(trouble, OSError):
         where = f"{trouble.filename}: " if trouble.filename is not None else ""
         print(f"{program}: {where}{trouble.strerror or type(trouble).__name__}", file=sys.stderr)

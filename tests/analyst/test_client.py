@@ -197,16 +197,6 @@ def test_as_a_process_of_its_own(pair: Pair, truth: tuple[Campaign, Array, Array
     assert done.stdout == run(pair, truth[0], "quantile").stdout
 
 
-def test_a_reader_that_has_seen_enough_is_no_trouble() -> None:
-    """`fss-analyst ... | head`, whose end of the pipe is closed before anything is written."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    words = [sys.executable, "-m", "analyst.cli", "plan", "--n", "100", "--thresholds", "16", "--epsilon", "1"]
-    done = subprocess.run(words, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=90, check=False)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 COMMANDS = {
     "ecdf": ["--at", "0.1,0.5"],
     "quantile": ["--levels", "0.5,0.9", "--stratum", "yes"],

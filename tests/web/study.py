@@ -16,7 +16,9 @@ class Study:
 
     def __init__(self, pair: Pair, folder: Path, **changes: Any) -> None:
         self.pair = pair
-        self.campaign = new_campaign(**{"strata": ["no", "yes"], "min_uploads": 1, "unit": "%", "checked": True, **changes})
+        self.campaign = new_campaign(
+            **{"strata": ["no", "yes"], "min_uploads": 1, "unit": "%", "checked": True, **changes}
+        )
         pair.create(self.campaign)
         self.token = pair.upload_tokens[self.campaign.id]
         self.file = folder / "party.html"
