@@ -96,6 +96,7 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
         pair.seal(other)
         pair.wait_ready(campaign)
         pair.wait_ready(other)
+        pair.ask(0, campaign, "ecdf", at="0.9")  # so that server 1 has made its statement
         pair.stop(1)
         path = f"/v1/campaigns/{name(campaign)}/ecdf"
 
@@ -110,9 +111,10 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
 
         digest, foreign = campaign.digest, other.digest
         head = b"FSSS\1\1\0\0" + digest + bytes(32) + (60).to_bytes(8, "little") + (1).to_bytes(8, "little")
-        assert problem(head + bytes(8)) == (502, "peer-mismatch")  # another set of uploads
-        assert problem(head.replace(digest, foreign) + bytes(8)) == (409, "digest-mismatch")
-        assert problem(head + b"\xff" * 8) == (502, "peer-mismatch")
+        unsigned = bytes(64)
+        assert problem(head + bytes(8) + unsigned) == (502, "peer-mismatch")  # another set of uploads
+        assert problem(head.replace(digest, foreign) + bytes(8) + unsigned) == (409, "digest-mismatch")
+        assert problem(head + b"\xff" * 8 + unsigned) == (502, "peer-mismatch")
         assert problem(b"nonsense") == (502, "peer-mismatch")
         assert problem(b"<html>", 500) == (502, "peer-mismatch")
         started = time.monotonic()
@@ -139,6 +141,7 @@ def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
         campaign, _ = filled(pair)
         pair.seal(campaign)
         pair.wait_ready(campaign)
+        pair.ask(0, campaign, "ecdf", at="0.9")
         pair.stop(1)
         started = time.monotonic()
         with impostor(pair, _drip), pair.analyst(0) as client:
