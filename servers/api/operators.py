@@ -13,8 +13,10 @@ from campaign.wire import CampaignCreated, NewCampaign, read
 from servers.api import access
 from servers.api.access import OPERATOR
 from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, entry_of, parsed, takes
+from servers.api.sites import sites_of
 from servers.api.status import brief, status_of
 from servers.server import Server
+from servers.storage.waves import OPEN
 
 router = APIRouter()
 
@@ -80,7 +82,9 @@ def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
     if (campaign.admission == "open") != (new.upload_token is not None) or (
         (campaign.admission == "invited") != bool(new.invitations)
     ):
-        raise InvalidCampaign("an open campaign has an upload token, an invited one invitations, never both")
+        raise InvalidCampaign(
+            "an open campaign has an upload token, an invited one invitations, one of sites neither: they are added"
+        )
     return new, campaign
 
 
@@ -89,7 +93,10 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
     """Where a campaign stands on both servers."""
     server = access.require(request, OPERATOR)
     entry = await entry_of(request, cid)
-    return JSONResponse({**await status_of(server, entry), "peer": await _peer_status(server, entry.campaign)})
+    about = {**await status_of(server, entry), "peer": await _peer_status(server, entry.campaign)}
+    if entry.campaign.admission == "sites":
+        about["sites"] = await asyncio.to_thread(sites_of, server, entry.campaign.id)
+    return JSONResponse(about)
 
 
 @router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
@@ -106,6 +113,22 @@ async def seal(cid: CampaignId, request: Request) -> JSONResponse:
     about = {"state": wave.state, "count": wave.set.count, "checksum": to_base64url(wave.set.checksum)}
     orphans = {"here": wave.set.orphans, "there": there}
     return JSONResponse({**about, "orphans": orphans, "rejected": wave.rejected})
+
+
+@router.delete("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
+async def take_back(cid: CampaignId, request: Request) -> JSONResponse:
+    """This operator does not want it sealed after all. Nothing had happened yet; can be repeated."""
+    server, entry = access.require(request, OPERATOR), await entry_of(request, cid)
+    await server.writer.run(lambda: server.storage.waves.disagree(entry.campaign.id))
+    return JSONResponse({"agreed": False})
+
+
+@router.post("/v1/campaigns/{cid}/reopen", tags=["campaign"], dependencies=[BEARER])
+async def reopen(cid: CampaignId, request: Request) -> JSONResponse:
+    """Undo a freeze at both servers, so that uploads go on; never what is fixed. Can be repeated."""
+    server, entry = access.require(request, OPERATOR), await entry_of(request, cid)
+    await server.sealer.reopen(entry.campaign)
+    return JSONResponse({"state": OPEN})
 
 
 @router.post("/v1/campaigns/{cid}/confirm", tags=["campaign"], dependencies=[BEARER])

@@ -17,6 +17,7 @@ from servers.storage.database import check_file, damaged, keep_private, open_eng
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
 from servers.storage.migrate import upgrade
+from servers.storage.sites import Sites
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
 
@@ -29,6 +30,7 @@ class Storage:
     def __init__(self, url: str) -> None:
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
+        self.sites = Sites(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
         try:
             check_file(self.engine)
