@@ -109,6 +109,7 @@ def test_two_operators_and_a_hospital(walk: Walk) -> None:
         walk.processes.append(_start(walk, name))  # type: ignore[attr-defined]
     for name in ("alpha", "beta"):
         _wait(walk, name)
+    for name in ("alpha", "beta"):
         (seen,) = walk.type(name, text[2].splitlines()[1])
         assert seen.returncode == 0, seen.stdout
 

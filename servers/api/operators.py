@@ -12,9 +12,11 @@ from campaign.spec import Campaign, to_base64url
 from campaign.wire import CampaignCreated, NewCampaign, read
 from servers.api import access
 from servers.api.access import OPERATOR
+from servers.api.acts import noted
 from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, entry_of, parsed, takes
 from servers.api.sites import sites_of
 from servers.api.status import brief, status_of
+from servers.metrics import look
 from servers.server import Server
 from servers.storage.waves import OPEN
 
@@ -35,7 +37,7 @@ _CAMPAIGN_EXAMPLE = {
 @router.get("/metrics", tags=["operation"], dependencies=[BEARER])
 async def prometheus(request: Request) -> Response:
     """Prometheus metrics, for the operator."""
-    access.require(request, OPERATOR)
+    look(access.require(request, OPERATOR).settings)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -62,7 +64,8 @@ async def create(request: Request) -> JSONResponse:
     server = access.require(request, OPERATOR)
     new, campaign = await parsed(_new_campaign, await body(request, CAMPAIGN_BODY))
     server.identity.require_pledges(campaign, server.settings.peer_signing_key)
-    made = await server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
+    work = server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
+    made = await noted(server, "create", to_base64url(campaign.id), work, title=campaign.title)
     created = CampaignCreated(id=to_base64url(campaign.id), digest=campaign.digest)
     return JSONResponse(created.model_dump(mode="json"), 201 if made else 200)
 
@@ -107,7 +110,7 @@ async def seal(cid: CampaignId, request: Request) -> JSONResponse:
     """
     server = access.require(request, OPERATOR)
     entry = await entry_of(request, cid)
-    wave, there = await server.sealer.seal(entry.campaign)
+    wave, there = await noted(server, "seal", cid, server.sealer.seal(entry.campaign))
     server.workman.call()
     assert wave.set is not None
     about = {"state": wave.state, "count": wave.set.count, "checksum": to_base64url(wave.set.checksum)}
@@ -119,7 +122,8 @@ async def seal(cid: CampaignId, request: Request) -> JSONResponse:
 async def take_back(cid: CampaignId, request: Request) -> JSONResponse:
     """This operator does not want it sealed after all. Nothing had happened yet; can be repeated."""
     server, entry = access.require(request, OPERATOR), await entry_of(request, cid)
-    await server.writer.run(lambda: server.storage.waves.disagree(entry.campaign.id))
+    work = server.writer.run(lambda: server.storage.waves.disagree(entry.campaign.id))
+    await noted(server, "retract", cid, work)
     return JSONResponse({"agreed": False})
 
 
@@ -127,7 +131,7 @@ async def take_back(cid: CampaignId, request: Request) -> JSONResponse:
 async def reopen(cid: CampaignId, request: Request) -> JSONResponse:
     """Undo a freeze at both servers, so that uploads go on; never what is fixed. Can be repeated."""
     server, entry = access.require(request, OPERATOR), await entry_of(request, cid)
-    await server.sealer.reopen(entry.campaign)
+    await noted(server, "reopen", cid, server.sealer.reopen(entry.campaign))
     return JSONResponse({"state": OPEN})
 
 
@@ -135,14 +139,16 @@ async def reopen(cid: CampaignId, request: Request) -> JSONResponse:
 async def confirm(cid: CampaignId, request: Request) -> JSONResponse:
     """Erase what the sealing left out on this server. Until then it is kept, in case that is not as it should be."""
     server, campaign = access.require(request, OPERATOR), campaign_id(cid)
-    erased = await server.writer.run(lambda: server.storage.waves.erase_left_out(campaign))
+    work = server.writer.run(lambda: server.storage.waves.erase_left_out(campaign))
+    erased = await noted(server, "confirm", cid, work)
     return JSONResponse({"erased": erased})
 
 
 @router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[BEARER])
 async def delete(cid: CampaignId, request: Request) -> JSONResponse:
     """Erase keys, tokens and noise seed on this server; the id is never used again."""
-    await access.require(request, OPERATOR).delete(campaign_id(cid))
+    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    await noted(server, "delete", cid, server.delete(campaign))
     return JSONResponse({"deleted": cid})
 
 

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse
 from campaign.wire import NewSites, SiteChange, read
 from servers.api import access
 from servers.api.access import OPERATOR
+from servers.api.acts import noted
 from servers.api.requests import BEARER, CAMPAIGN_BODY, SMALL_BODY, CampaignId, body, campaign_id, parsed, takes
 from servers.lifecycle.admission import Site
 from servers.server import Server
@@ -34,7 +35,8 @@ async def add(cid: CampaignId, request: Request) -> JSONResponse:
     server, campaign = access.require(request, OPERATOR), campaign_id(cid)
     new = await parsed(partial(read, NewSites), await body(request, CAMPAIGN_BODY))
     sites = [Site(site.id, site.label, site.token, site.quota) for site in new.sites]
-    added = await server.writer.run(lambda: server.storage.sites.add(campaign, sites))
+    work = server.writer.run(lambda: server.storage.sites.add(campaign, sites))
+    added = await noted(server, "sites-add", cid, work, sites=[site.id for site in sites])
     return JSONResponse({"added": added})
 
 
@@ -55,7 +57,8 @@ async def change(cid: CampaignId, site: str, request: Request) -> JSONResponse:
         erased = server.storage.uploads.withdraw_all(campaign, site) if given.withdraw else 0
         return {"id": changed.id, "state": changed.state, "quota": changed.quota, "erased": erased}
 
-    return JSONResponse(await server.writer.run(work))
+    about = {**values, "withdraw": given.withdraw, "token": "exchanged" if given.token else "kept"}
+    return JSONResponse(await noted(server, "site-change", cid, server.writer.run(work), site=site[:32], **about))
 
 
 def sites_of(server: Server, campaign: bytes) -> list[dict[str, object]]:

@@ -93,6 +93,18 @@ LEDGER = sa.Table(
     sa.Column("epsilon", sa.Float, nullable=False),
     sa.Column("at", sa.String(20), nullable=False),
 )
+# What operators asked for and what became of it; rows are only added, and each link covers all before it.
+ACTIONS = sa.Table(
+    "actions",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("at", sa.String(20), nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("campaign", sa.String(43), nullable=False),
+    sa.Column("outcome", sa.String(40), nullable=False),
+    sa.Column("about", sa.String, nullable=False),
+    sa.Column("link", sa.LargeBinary(32), nullable=False),
+)
 # Background work: whoever holds the lease does it; when the lease has run out, anybody may go on with it.
 JOBS = sa.Table(
     "jobs",

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from campaign.errors import Problem
 from campaign.spec import to_base64url
 from servers.lifecycle.admission import Failures, NewUploads
+from servers.storage.actions import Actions
 from servers.storage.campaigns import Campaigns
 from servers.storage.database import check_file, damaged, keep_private, open_engine
 from servers.storage.jobs import Jobs
@@ -30,7 +31,7 @@ class Storage:
     def __init__(self, url: str) -> None:
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
-        self.sites = Sites(self.engine)
+        self.sites, self.actions = Sites(self.engine), Actions(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
         try:
             check_file(self.engine)

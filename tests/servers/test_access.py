@@ -44,6 +44,7 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
     ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
     ("GET", "/v1/peer/pledges/{id}", {"peer"}),
+    ("GET", "/v1/peer/about", {"peer"}),
 ]
 PUBLIC = {"/healthz", "/readyz", "/v1/campaigns/{cid}"}
 

@@ -82,6 +82,16 @@ def upgrade() -> None:
         sa.Column("at", sa.String(20), nullable=False),
     )
     op.create_table(
+        "actions",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("at", sa.String(20), nullable=False),
+        sa.Column("action", sa.String(20), nullable=False),
+        sa.Column("campaign", sa.String(43), nullable=False),
+        sa.Column("outcome", sa.String(40), nullable=False),
+        sa.Column("about", sa.String, nullable=False),
+        sa.Column("link", sa.LargeBinary(32), nullable=False),
+    )
+    op.create_table(
         "jobs",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("wave", sa.Integer, primary_key=True),
