@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from campaign.spec import to_base64url
 from dealer.cli import main as dealer
 from harness.live import ROOT, Pair, free_ports
 from operators import proposals
@@ -43,7 +44,8 @@ class Walk:
             if words[0] == ".":
                 self._source(who, self.folder / who / words[1])
             elif words[0] == "export":
-                self.env[who].update([words[1].split("=", 1)])
+                name, _, value = words[1].partition("=")
+                self.env[who][name] = value
             elif words[0] in PROGRAMS:
                 program = PROGRAMS[words[0]]
                 env = self.env[who]
@@ -181,7 +183,7 @@ def test_proposals_are_read_asked_about_and_checked(pair: Pair, tmp_path: Path) 
     again = run(first, "propose", "study.toml")
     assert again.returncode == 0
     assert "whoever has the one upload token" in again.stdout
-    cid = proposals.to_base64url(proposals.read(path).campaign.id)
+    cid = to_base64url(proposals.read(path).campaign.id)
 
     assert "nothing was created" in run(second, "accept", path.name, stdin="n\n").stdout
     assert "[unknown-campaign]" in run(second, "status", cid).stdout

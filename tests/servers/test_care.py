@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,7 @@ def test_whom_the_other_server_is(alone: Path) -> None:
     mine = to_base64url(identity.signing_key)
     right = {
         "role": 1,
-        "version": doctor.version("fss-ecdf"),
+        "version": version("fss-ecdf"),
         "signing_key": settings.tokens.peer_signing_key,
         "peer_signing_key": mine,
     }
