@@ -84,8 +84,9 @@ def _prepared(args: argparse.Namespace, remotes: list[at_both.Remote]) -> at_bot
 
 def _write_environment(args: argparse.Namespace, campaign: Campaign, token: str | None) -> Path:
     """Where the campaign lives, for programs; beside the file that it came from."""
-    places, variables = at_both.places_of(_operator(args)), Path(args.file).with_suffix(".env")
-    ca = at_both.authorities(places, args.file.with_suffix(".ca.pem"))
+    places, name = at_both.places_of(_operator(args)), args.file.name.removesuffix(".proposal.json")
+    file = Path(args.file).with_name(name)
+    variables, ca = file.with_suffix(".env"), at_both.authorities(places, file.with_suffix(".ca.pem"))
     variables.unlink(missing_ok=True)
     setup.write_secret(variables, at_both.environment(campaign, places, str(ca), token))
     return variables

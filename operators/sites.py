@@ -33,7 +33,12 @@ def add(args: argparse.Namespace, operator: Path) -> int:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         known = _known(folder)
         for label in labels:
-            known.setdefault(label, _new_site(label, args.quota))
+            site = known.setdefault(label, _new_site(label, args.quota))
+            if site["quota"] != args.quota:
+                raise BadSettings(
+                    f"{label!r} is in {folder / 'sites.json'} with a quota of {site['quota']}; to change it: "
+                    f"fss-server campaign sites quota {args.id} {label!r} {args.quota}"
+                )
         _write(folder / "sites.json", list(known.values()))
         mine = [known[label] for label in labels]
         ca = at_both.authorities(places, folder / "ca.pem")

@@ -14,7 +14,9 @@ import pytest
 from campaign.spec import Campaign
 from client.tokens import new_token
 from harness.live import Pair, envelopes, name
+from programs.server import main
 from servers.lifecycle.seal import Listed, encode_set
+from tests.commands import call
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_bad_peers import peer_call
 from tests.servers.test_uploads import code
@@ -95,6 +97,37 @@ def test_at_closing_time_no_word_is_needed_where_the_campaign_says_so(tmp_path: 
 
 def _events(pair: Pair) -> list[dict[str, Any]]:
     return pair.events(0) + pair.events(1)
+
+
+@pytest.mark.faults
+def test_a_seal_that_failed_half_way_says_where_both_sides_are(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.configure(1, crash_at='"seal-frozen-there"')
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    with pair:
+        campaign = new_campaign()
+        pair.create(campaign)
+        pair.upload_values(campaign, campaign.place(values(20)).positions)
+        failed = call(main, *operator, "seal", name(campaign))
+        assert failed.returncode == 75
+        assert "server 0: frozen; of the other server it says: not to be asked" in failed.stdout
+        assert "the other server cannot be asked now" in failed.stdout
+        pair.exited(1)
+        pair.drop(1, "crash_at")
+        pair.start(1)
+        status = call(main, *operator, "status", name(campaign))
+        said = (
+            "uploads are frozen here and still taken at the other server, after a sealing that did not come to its end"
+        )
+        assert said in status.stdout
+        assert f"or undo it: fss-server campaign reopen {name(campaign)}" in status.stdout
+        reopened = call(main, *operator, "reopen", name(campaign))
+        assert "uploads go on at both servers" in reopened.stdout, reopened.stderr
+        pair.upload_values(campaign, np.array([3]))
+        taken = call(main, *operator, "retract", name(campaign))  # server 1's was given before it died
+        assert "server 1: your word is taken back; uploads go on" in taken.stdout
+        assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
+        assert "sealed 21 uploads" in call(main, *operator, "seal", name(campaign)).stdout
 
 
 def test_a_word_can_be_taken_back(pair: Pair) -> None:

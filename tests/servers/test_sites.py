@@ -13,6 +13,7 @@ import pytest
 from campaign.errors import CampaignSealed, InvalidCampaign, Problem, SiteExists, SiteRevoked, UnknownSite
 from campaign.spec import Campaign
 from client.tokens import hash_token
+from dealer.cli import main as dealer
 from harness.live import Pair, envelopes, name
 from operators import sheets
 from programs.server import main
@@ -178,6 +179,9 @@ def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) 
         assert fact in page
     assert (tmp_path / "s" / "ca.pem").read_text() == (pair.folder / "ca.pem").read_text()
 
+    other = _run(pair, "sites", "add", cid, "St. Mary", "--quota", "11", "--out", "s", cwd=tmp_path)
+    assert "with a quota of 10; to change it: fss-server campaign sites quota" in other.stderr
+
     old = _token(mary)
     assert [r.status_code for r in _send(pair, campaign, old, 8)] == [200, 200]
     assert {code(r) for r in _send(pair, campaign, old, 3)} == {"site-full"}
@@ -213,3 +217,31 @@ def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) 
     with closing(sqlite3.connect(pair.folder / "server0" / "data" / "server.db")) as db:
         assert old not in str(db.execute("SELECT * FROM sites").fetchall())
     assert name(campaign) == cid
+
+
+def test_a_site_with_a_new_token_takes_back_what_it_sent_with_the_old_one(pair: Pair, tmp_path: Path) -> None:
+    """Ids and keys of a receipt follow from the token it was made with."""
+    campaign, ca = new_campaign(admission="sites", min_uploads=1), str(pair.folder / "ca.pem")
+    pair.create(campaign)
+    site = {"id": "c" * 32, "label": "C", "token": hash_token("old token"), "quota": 10}
+    for role in (0, 1):
+        with pair.operator(role) as client:
+            assert client.post(f"/v1/campaigns/{name(campaign)}/sites", json={"sites": [site]}).json() == {"added": 1}
+    addresses = [f"{pair.url(role)}/v1/campaigns/{name(campaign)}" for role in (0, 1)]
+    (tmp_path / "old").write_text("old token\n")
+    (tmp_path / "new").write_text("new token\n")
+
+    def dealer_says(command: str, token: str, *more: str) -> Done:
+        about = ["--campaign", *addresses, "--ca", ca, "--token-file", str(tmp_path / token)]
+        return call(dealer, command, *about, "--receipt", str(tmp_path / "receipt"), *more)
+
+    assert dealer_says("upload", "old", "--value", "0.5", "--yes").returncode == 0
+    for role in (0, 1):
+        with pair.operator(role) as client:
+            change = {"token": hash_token("new token")}
+            assert client.patch(f"/v1/campaigns/{name(campaign)}/sites/{'c' * 32}", json=change).status_code == 200
+    stuck = dealer_says("withdraw", "new")
+    assert "--receipt-token-file, where you were given a new one" in stuck.stderr
+    back = dealer_says("withdraw", "new", "--receipt-token-file", str(tmp_path / "old"))
+    assert "both servers have withdrawn what was sent: 1 values" in back.stdout, back.stderr
+    assert pair.status(campaign)["sites"][0]["uploads"] == 0
