@@ -9,20 +9,22 @@ import hashlib
 import json
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
 import httpx
 
-from campaign.errors import PeerUnavailable, Problem, Refused, parse_problem
+from campaign.errors import PeerUnavailable, Problem, Refused, UnknownCampaign, parse_problem
 from campaign.files import sync_directory, write_durably
 from campaign.spec import TIME_FORMAT, parse_json, to_base64url
 from client import https
 from client.program import BadSettings
 from servers.settings import Settings
 from servers.storage.database import lock
+from servers.storage.objects import Folder
+from servers.storage.storage import Storage
 
 FORMAT = "fss-ecdf backup 1"
 _FIXED = ("checking", "sealed")
@@ -60,10 +62,13 @@ def restore(settings: Settings, folder: Path) -> str:
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     with lock(settings.data):  # or: another server runs on it
         states, target = _states(folder / "server.db"), _database(settings)
-        if target.is_file():
+        deleted: list[bytes] = []
+        with suppress(sqlite3.DatabaseError):  # one that is damaged or missing says nothing; the other server does
             _refuse_older(states, _states(target), "this server's present database")
+            deleted = _deleted(target)
         _refuse_older(states, _peer_states(settings, states), "the other server")
         _replace(folder, settings, target)
+        _delete_again(settings, deleted)
     return str(about["at"])
 
 
@@ -122,6 +127,24 @@ def _states(path: Path) -> dict[bytes, str]:
         return dict(db.execute("SELECT campaign, state FROM waves").fetchall())
 
 
+def _deleted(path: Path) -> list[bytes]:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        return [row[0] for row in db.execute("SELECT id FROM campaigns WHERE deleted").fetchall()]
+
+
+def _delete_again(settings: Settings, deleted: list[bytes]) -> None:
+    """What was deleted since the backup stays deleted."""
+    storage = Storage(settings.database_url)
+    try:
+        for campaign in deleted:
+            with suppress(UnknownCampaign):
+                storage.campaigns.delete(campaign)
+                Folder(settings.data, campaign).erase()
+        storage.campaigns.forget_deleted()
+    finally:
+        storage.close()
+
+
 def _peer_states(settings: Settings, states: dict[bytes, str]) -> dict[bytes, str]:
     """What the other server says of campaigns that are not fixed in the backup. It must answer: it alone knows."""
     options = https.options(settings.peer_token(), settings.peer.ca, settings.peer.timeout_s)
@@ -159,7 +182,7 @@ def _replace(folder: Path, settings: Settings, target: Path) -> None:
     fresh = target.with_name(target.name + ".restored")
     _copy(folder / "server.db", fresh)
     if target.is_file():
-        with closing(sqlite3.connect(target)) as old:
+        with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(target)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         target.rename(target.with_name(target.name + ".before-restore"))
     for suffix in ("-wal", "-shm"):

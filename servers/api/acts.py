@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from campaign.errors import Problem
 from campaign.spec import TIME_FORMAT
+from servers import log
 from servers.server import Server
 from servers.storage.actions import Action
 
@@ -25,4 +26,7 @@ async def noted(server: Server, action: str, campaign: str, work: Awaitable[T], 
     finally:
         at, said = server.clock().strftime(TIME_FORMAT), json.dumps(about, ensure_ascii=False)
         row = Action(at, action, campaign[:43], outcome, said)
-        await server.writer.run(lambda: server.storage.actions.add(row))
+        try:
+            await server.writer.run(lambda: server.storage.actions.add(row))
+        except Problem as problem:  # a full disk must not keep an operator from deleting
+            log.event("action-not-noted", action=action, campaign=campaign[:43], code=problem.code)

@@ -15,7 +15,6 @@ from servers import log
 from servers.lifecycle.admission import seals_itself
 from servers.lifecycle.seal import Sealer
 from servers.storage.storage import Storage
-from servers.storage.waves import FROZEN, OPEN
 
 LOOK_S = 2.0
 TURN_S = 20  # that server 1 waits for server 0
@@ -57,9 +56,9 @@ class Closer:
 
     def due(self) -> list[Campaign]:
         now = self._clock() - self._patience
-        closed = [e.campaign for e in self._storage.campaigns.all() if seals_itself(e.campaign, now)]
-        waiting = [c for c in closed if c.id not in self._too_few]
-        return [c for c in waiting if self._storage.waves.get(c.id).state in (OPEN, FROZEN)]
+        waiting = [name for name in self._storage.waves.not_fixed() if name not in self._too_few]
+        campaigns = [self._storage.campaigns.fixed(name).campaign for name in waiting]
+        return [campaign for campaign in campaigns if seals_itself(campaign, now)]
 
     async def _seal(self, campaign: Campaign) -> None:
         name = to_base64url(campaign.id)

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, InvalidCampaign, SiteExists, UnknownSite
+from campaign.wording import short
 from servers.lifecycle.admission import Site
 from servers.storage import campaigns, waves
 from servers.storage.database import Transaction
@@ -33,7 +34,7 @@ class Sites:
             _require_sites(db, campaign_id)
             site = of(db, campaign_id, site_id)
             if site is None:
-                raise UnknownSite(f"site {site_id} is not known here")
+                raise UnknownSite(f"site {short(site_id)} is not known here")
             token = values.get("token")
             owner = None if token is None else _by(db, campaign_id, SITES.c.token == token)
             if owner is not None and owner.id != site_id:

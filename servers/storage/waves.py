@@ -52,6 +52,11 @@ class Waves:
         with self._engine.connect() as db:
             return wave(db, campaign_id, number)
 
+    def not_fixed(self) -> list[bytes]:
+        """Campaigns whose set of uploads is not fixed."""
+        with self._engine.connect() as db:
+            return list(db.execute(sa.select(WAVES.c.campaign).where(WAVES.c.state.in_((OPEN, FROZEN)))).scalars())
+
     def agree(self, campaign_id: bytes) -> None:
         """This server's operator wants the campaign sealed; good for one freeze, by whichever server asks for it."""
         with Transaction(self._engine) as db:

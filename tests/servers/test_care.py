@@ -204,11 +204,21 @@ def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: P
         assert "would be a second release about the same people" in refused.stderr
         shutil.rmtree(pair.folder / "server0" / "data", ignore_errors=True)
     assert "the other server has it sealed" in refused.stderr
+    (pair.folder / "server0" / "data").mkdir(mode=0o700)
+    (pair.folder / "server0" / "data" / "server.db").write_bytes(b"damaged" * 1000)  # what backups are for
     late = run("restore", "--config", str(config(pair)), str(tmp_path / "late"))
     assert late.returncode == 0, late.stderr
     pair.start(0)
     pair.wait_ready(campaign)
     assert pair.status(campaign)["count"] == 20
+    # What was deleted since a backup stays deleted.
+    with pair.operator(0) as client:
+        client.delete(f"/v1/campaigns/{name(campaign)}")
+    pair.stop(0)
+    assert run("restore", "--config", str(config(pair)), str(tmp_path / "late")).returncode == 0
+    pair.start(0)
+    with pair.operator(0) as client:
+        assert client.get(f"/v1/campaigns/{name(campaign)}").status_code == 410
     pair.stop(0)
     pair.stop(1)
     shutil.rmtree(pair.folder / "server0" / "data")
