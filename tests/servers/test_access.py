@@ -192,5 +192,5 @@ def test_metrics_and_openapi(pair: Pair, sealed: Sealed) -> None:
         described = api["paths"][path.split("?")[0].replace("{id}", "{cid}")][method.lower()]
         assert described["summary"], path
         assert described["security"], path
-        if method == "POST" and not path.endswith(("seal", "confirm")):
+        if method == "POST" and not path.endswith(("seal", "confirm", "reopen")):
             assert described["requestBody"]["content"], path
