@@ -8,8 +8,9 @@ Problem
 |   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, HeadTooLarge, BodyTooLarge,
 |       BodyTooSlow, UnsupportedMediaType, NotSmoothed, TooNoisy
 +-- Refused                 the caller or the moment is wrong
-|   +-- NotAuthenticated, NotAuthorised, InvitationSpent, NoSuchRoute, UnknownCampaign, CampaignDeleted,
-|       CampaignExists, DigestMismatch, NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
+|   +-- NotAuthenticated, NotAuthorised, InvitationSpent, SiteFull, SitePaused, SiteRevoked, SiteExists, UnknownSite,
+|       NoSuchRoute, UnknownCampaign, CampaignDeleted, CampaignExists, DigestMismatch,
+|       NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
 |       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded, ChallengeMismatch
 +-- TryAgain                nothing was lost; the same request may succeed later
     +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable
@@ -95,6 +96,26 @@ class NotAuthorised(Refused):
 
 class InvitationSpent(Refused):
     code, status, title = "invitation-spent", 403, "The invitation has been used for other uploads"
+
+
+class SiteFull(Refused):
+    code, status, title = "site-full", 403, "The site has sent as many uploads as it may"
+
+
+class SitePaused(Refused):
+    code, status, title = "site-paused", 403, "The operators have paused this site"
+
+
+class SiteRevoked(Refused):
+    code, status, title = "site-revoked", 403, "The operators have revoked this site's token"
+
+
+class SiteExists(Refused):
+    code, status, title = "site-exists", 409, "Another site has this id or token"
+
+
+class UnknownSite(Refused):
+    code, status, title = "unknown-site", 404, "The campaign has no such site on this server"
 
 
 class NoSuchRoute(Refused):

@@ -63,7 +63,7 @@ MAX_UPLOADS = 100_000_000
 MAX_STRATA = 4096
 # Of one JSON object: more than any message of ours has.
 MAX_FIELDS = 100
-_DIGEST_CONTEXT = b"fss-ecdf campaign 3\n"
+_DIGEST_CONTEXT = b"fss-ecdf campaign 4\n"
 
 
 def to_base64url(data: bytes) -> str:
@@ -166,10 +166,11 @@ class Campaign(BaseModel):
     min_uploads: int = Field(default=100, ge=1, le=MAX_UPLOADS)
     max_uploads: int = Field(default=1_000_000, ge=1, le=MAX_UPLOADS)
     max_instances: int = Field(default=1, ge=1, le=1_000_000)
-    admission: Literal["open", "invited"] = "open"
+    admission: Literal["open", "invited", "sites"] = "open"
     checked: bool = True
     opens: Time | None = None
     closes: Time | None = None
+    seal: Literal["by-consent", "at-closing"] = "by-consent"
     servers: Pledges | None = None
 
     @model_validator(mode="after")
@@ -183,6 +184,8 @@ class Campaign(BaseModel):
             raise ValueError(f"max_uploads ({self.max_uploads}) is below min_uploads ({self.min_uploads})")
         if self.opens and self.closes and self.closes <= self.opens:
             raise ValueError("a campaign closes after it opens")
+        if self.seal == "at-closing" and self.closes is None:
+            raise ValueError('seal = "at-closing" needs closes, the time at which both servers seal by themselves')
         if self.checked and self.bits > MAX_CHECKED_BITS:
             raise ValueError(
                 f"keys are checked up to {MAX_CHECKED_BITS} bits; grid and strata need {self.bits}. "

@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import DIGEST_BYTES, Campaign, check_digest, from_base64url, parse_json, to_base64url
+from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, Campaign, check_digest, from_base64url, parse_json, to_base64url
 from campaign.wording import listed, short
 from fss import FssError, KeyBatch, field
 from fss.field import Words
@@ -228,6 +228,31 @@ class NewCampaign(Message):
     campaign: dict[str, Any]
     upload_token: TokenHash | None = None
     invitations: Annotated[list[TokenHash], FailFast()] = Field(default_factory=list, max_length=1_000_000)
+
+
+SITE_ID_BYTES = 16
+
+
+class NewSite(Message):
+    """A site of a campaign: an id that stays, a label for the operators, its token's hash, how much it may send."""
+
+    id: str = Field(pattern=r"^[0-9a-f]{32}$")
+    label: str = Field(min_length=1, max_length=200)
+    token: TokenHash
+    quota: int = Field(ge=1, le=MAX_UPLOADS)
+
+
+class NewSites(Message):
+    sites: Annotated[list[NewSite], FailFast()] = Field(min_length=1, max_length=100_000)
+
+
+class SiteChange(Message):
+    """What an operator changes about a site; fields that are not given stay."""
+
+    state: Literal["active", "paused", "revoked"] | None = None
+    token: TokenHash | None = None
+    quota: int | None = Field(default=None, ge=1, le=MAX_UPLOADS)
+    withdraw: bool = False  # erase what it sent, while nothing is sealed
 
 
 class CampaignCreated(Message):

@@ -10,6 +10,7 @@ TOKEN_PREFIX = {
     "peer": "fss-peer-",
     "upload": "fss-up-",
     "invite": "fss-in-",
+    "site": "fss-site-",
 }
 TOKEN_BYTES = 32
 

@@ -72,6 +72,12 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="one for each party; default: one for you and this campaign, in FSS_RECEIPTS or your data folder",
     )
+    parser.add_argument(
+        "--receipt-token-file",
+        type=Path,
+        metavar="FILE",
+        help="the token that the receipt was made with, where the operators gave you another one since",
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from fss import BackendError
 
 
 def _sites(args: argparse.Namespace, token: str) -> Sites:
-    return Sites(args.campaign, token, args.ca)
+    old = args.receipt_token_file.read_text().strip() if args.receipt_token_file else None
+    return Sites(args.campaign, token, args.ca, receipt_token=old)
 
 
 def upload(args: argparse.Namespace) -> int:
@@ -98,6 +99,7 @@ def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str]) -> None:
     print(f"{campaign.title}\n  question  {campaign.question}")
     print(f"  privacy   epsilon {campaign.total_epsilon:g} in all, {campaign.mechanism}, noise from both servers")
     print(f"  keys      {campaign.check_in_words}")
+    print(f"  digest    {to_base64url(campaign.digest)}   # the same as on your invitation?")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
     print(f", strata {', '.join(campaign.strata)}" if len(campaign.strata) > 1 else "")
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")

@@ -147,7 +147,8 @@ def _load(path: Path, campaign: str, token: str) -> Receipt:
     if body["token"] != receipt.source.mark() and receipt.numbers(SENDING, DONE, WITHDRAWING):
         raise InvalidValue(
             f"the upload of the receipt {path} was made with another token: use that one to go on with it or to "
-            "withdraw it; another party's values need another receipt (--receipt FILE)"
+            "withdraw it (--receipt-token-file, where you were given a new one); another party's values need another "
+            "receipt (--receipt FILE)"
         )
     return receipt
 

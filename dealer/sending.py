@@ -67,7 +67,7 @@ def upload(
     """
     name = to_base64url(campaign.id)
     path = receipt or default_path(name, os.environ)
-    with opened(path, name, sites.token, rand) as kept:
+    with opened(path, name, sites.receipt_token, rand) as kept:
         return sites.run(_upload(placed, campaign, sites, kept, replace, progress))
 
 
@@ -76,7 +76,7 @@ def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
     path = receipt or default_path(sites.campaign, os.environ)
     if not path.exists():
         raise InvalidValue(f"there is no receipt at {path}, so nothing is known that could be withdrawn")
-    with opened(path, sites.campaign, sites.token, os.urandom) as kept:
+    with opened(path, sites.campaign, sites.receipt_token, os.urandom) as kept:
         return sites.run(_withdraw(sites, kept))
 
 

@@ -27,7 +27,14 @@ class Sites:
     """
 
     def __init__(
-        self, urls: list[str], token: str, ca: Path | None = None, *, timeout_s: float = 60.0, attempts: int = ATTEMPTS
+        self,
+        urls: list[str],
+        token: str,
+        ca: Path | None = None,
+        *,
+        receipt_token: str | None = None,
+        timeout_s: float = 60.0,
+        attempts: int = ATTEMPTS,
     ) -> None:
         if len(urls) != 2:
             raise InvalidValue(f"a campaign lives at two servers: give two addresses, got {len(urls)}")
@@ -38,6 +45,7 @@ class Sites:
             raise InvalidValue("both addresses name the same server; a campaign lives at two")
         self.urls = [url.rstrip("/") for url in urls]
         self.token = token
+        self.receipt_token = receipt_token or token  # ids follow from it; operators may have exchanged the other one
         self._options = https.options(token, ca, timeout_s)
         self._open: _Open | None = None
         self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]

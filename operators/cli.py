@@ -11,6 +11,7 @@ def add_set_up(commands: Commands) -> None:
     init.add_argument("folder", type=Path)
     init.add_argument("--role", type=int, choices=(0, 1), required=True)
     init.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
+    init.add_argument("--url", metavar="https://HOST:PORT", help="where others reach it; writes operator.toml, too")
     init.add_argument("--peer-url", required=True, metavar="https://HOST:PORT")
     init.add_argument("--peer-hash", metavar="HASH", help="the hash that the other server's init printed")
     init.add_argument("--peer-key", metavar="KEY", help="the signing key that it printed")
@@ -32,6 +33,15 @@ def add_campaign(commands: Commands) -> None:
     create.add_argument("file", type=Path)
     create.add_argument("--invitations", type=int, default=0, metavar="N")
     create.set_defaults(command="create")
+    propose = actions.add_parser("propose", help="write a campaign for the operator of the other server to accept")
+    propose.add_argument("file", type=Path)
+    propose.add_argument("--invitations", type=int, default=0, metavar="N")
+    propose.set_defaults(command="propose")
+    accept = actions.add_parser("accept", help="read what the other operator proposes, and create it at your server")
+    accept.add_argument("file", type=Path)
+    accept.add_argument("--yes", action="store_true", help="do not ask")
+    accept.set_defaults(command="accept")
+    _add_sites(actions)
     new = actions.add_parser("new", help="ask what is to be measured, and write a TOML file")
     new.add_argument("file", type=Path)
     new.set_defaults(command="new")
@@ -44,6 +54,8 @@ def add_campaign(commands: Commands) -> None:
         ("show", "a campaign's description"),
         ("status", "where it stands on both servers"),
         ("seal", "fix the set of uploads and evaluate"),
+        ("retract", "take your word for sealing back, while the other operator has not given his"),
+        ("reopen", "undo a freeze that no sealing followed, at both servers"),
         ("confirm", "erase the uploads that sealing left out"),
         ("export", "description and curve, as files"),
         ("page", "the page on which parties take part, as one file"),
@@ -75,6 +87,44 @@ def _console(args: argparse.Namespace) -> int:
     from operators.console import console
 
     return console(args)
+
+
+def _add_sites(campaign: Commands) -> None:
+    sites = campaign.add_parser("sites", help="hospitals, say: who may send values of many people, and how many")
+    sites.set_defaults(command="change_sites")
+    actions = sites.add_subparsers(required=True, metavar="COMMAND")
+    add = actions.add_parser("add", help="admit sites, and write an invitation for each")
+    add.add_argument("id", help="the campaign")
+    add.add_argument("label", nargs="*", help="what a site is called")
+    add.add_argument("--csv", type=Path, metavar="FILE", help="labels, in the first column")
+    add.add_argument("--quota", type=int, required=True, metavar="N", help="uploads that each may send")
+    add.add_argument("--out", type=Path, metavar="FOLDER", help="for invitations; default: sites-ID")
+    add.set_defaults(action="add")
+    every = actions.add_parser("list", help="labels, states, uploads and quotas")
+    every.add_argument("id", help="the campaign")
+    every.set_defaults(action="list_all")
+    for name, what in (
+        ("pause", "take nothing new from a site for now"),
+        ("resume", "take its uploads again"),
+        ("revoke", "its token opens nothing any more"),
+        ("quota", "let it send more or fewer"),
+        ("rotate", "another token in place of one that was lost or seen"),
+    ):
+        action = actions.add_parser(name, help=what)
+        action.add_argument("id", help="the campaign")
+        action.add_argument("site", help="its label or id")
+        action.set_defaults(action="rotate" if name == "rotate" else "change", change=name)
+        if name == "revoke":
+            action.add_argument("--withdraw", action="store_true", help="erase what it sent, before anything is sealed")
+            action.add_argument("--yes", action="store_true", help="do not ask")
+        if name == "quota":
+            action.add_argument("uploads", type=int, metavar="N")
+        if name == "rotate":
+            action.add_argument("--out", type=Path, metavar="FOLDER", help="for the invitation; default: sites-ID")
+    accept = actions.add_parser("accept", help="do what the other operator decided about sites")
+    accept.add_argument("file", type=Path)
+    accept.add_argument("--yes", action="store_true", help="do not ask")
+    accept.set_defaults(action="accept")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -8,12 +8,15 @@ import secrets
 import tomllib
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
+from campaign.errors import Problem, SealNotAgreed
 from campaign.noise.outlook import asked_by_points
 from campaign.spec import Campaign, new_id, to_base64url
 from client.program import OK, REFUSED, BadSettings, agreed, ask
-from operators import outlook, questionnaire, setup
+from operators import outlook, proposals, questionnaire, setup, sites
 from operators import remotes as at_both
+from operators.next_steps import next_step
 from web.page import party_page
 
 
@@ -21,8 +24,10 @@ def init(args: argparse.Namespace) -> int:
     if bool(args.peer_hash) != bool(args.peer_key):
         raise BadSettings("--peer-hash and --peer-key belong together; the other server's init printed both")
     known = setup.Introduction(args.peer_hash, args.peer_key) if args.peer_hash else None
-    server = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, known=known)
-    print(f"wrote {server.folder}/server.toml, operator.token, analyst.token, peer.token, identity.secret")
+    about = {"role": args.role, "listen": args.listen, "peer_url": args.peer_url, "url": args.url}
+    server = setup.init(args.folder, known=known, **about)
+    print(f"wrote {server.folder}/server.toml, operator.token, analyst.token, peer.token, identity.secret", end="")
+    print(" and operator.toml" if args.url else "")
     print("\nnext: 1. give the other server's operator these two lines, for [tokens] in its server.toml:")
     print(f'     peer = "{server.peer_hash}"\n     peer_signing_key = "{server.signing_key}"')
     if not known:
@@ -58,27 +63,44 @@ def _has_id(text: str) -> bool:
         return False  # whoever reads the campaign says what is wrong with it
 
 
-def create(args: argparse.Namespace) -> int:
+def _prepared(args: argparse.Namespace, remotes: list[at_both.Remote]) -> at_both.Created:
+    """The campaign of a file with its id, its tokens and both servers' pledges.
+
+    All of it is on disk before a server hears of it, so that a repetition completes what failed.
+    """
     text, kept = args.file.read_text(), args.file.with_suffix(".tokens.json")
-    # Id and tokens are on disk before the first server hears of them, so that a repetition completes what failed.
     known = json.loads(kept.read_text()) if kept.exists() else {}
     given = bytes.fromhex(known["id"]) if known else new_id(secrets.token_bytes)
     campaign = Campaign.from_toml(text, id=None if _has_id(text) else given)
-    created = at_both.Created.new(campaign, args.invitations)
     if known:
         created = at_both.Created(campaign, known["upload_token"], known["invitations"])
     else:
+        created = at_both.Created.new(campaign, args.invitations)
         tokens = {"id": campaign.id.hex(), "upload_token": created.upload_token, "invitations": created.invitations}
         setup.write_secret(kept, json.dumps(tokens))
+    created = at_both.pledged(remotes, created, known.get("servers"))
+    if "servers" not in known:
+        kept.write_text(json.dumps({**json.loads(kept.read_text()), "servers": at_both.pledges(created)}))
+    return created
+
+
+def _write_environment(args: argparse.Namespace, campaign: Campaign, token: str | None) -> Path:
+    """Where the campaign lives, for programs; beside the file that it came from."""
+    places, name = at_both.places_of(operator_file(args)), args.file.name.removesuffix(".proposal.json")
+    file = Path(args.file).with_name(name)
+    variables, ca = file.with_suffix(".env"), at_both.authorities(places, file.with_suffix(".ca.pem"))
+    variables.unlink(missing_ok=True)
+    setup.write_secret(variables, at_both.environment(campaign, places, str(ca), token))
+    return variables
+
+
+def create(args: argparse.Namespace) -> int:
+    kept = args.file.with_suffix(".tokens.json")
     with _remotes(args) as remotes:
-        created = at_both.pledged(remotes, created, known.get("servers"))
-        if "servers" not in known:
-            kept.write_text(json.dumps({**json.loads(kept.read_text()), "servers": at_both.pledges(created)}))
+        created = _prepared(args, remotes)
         at_both.create(remotes, created)
     campaign = created.campaign
-    variables = args.file.with_suffix(".env")
-    variables.unlink(missing_ok=True)
-    setup.write_secret(variables, at_both.environment(remotes, created))  # first: nobody may read to the end
+    variables = _write_environment(args, campaign, created.upload_token)  # first: nobody may read to the end
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
@@ -98,9 +120,53 @@ def create(args: argparse.Namespace) -> int:
         print(f"  invitation: {token}")
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
+        proposal = args.file.with_suffix(".proposal.json")
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
+        if not proposal.exists():
+            print(f"(fss-server campaign propose {args.file} writes them for its operator)")
     print(f"\nnext: . {variables}   # its addresses, for the programs of parties and analysts")
-    print("      fss-dealer upload --csv FILE --column NAME\n      fss-server campaign seal $FSS_ID")
+    if campaign.admission == "sites":
+        print("      fss-server campaign sites add $FSS_ID LABEL ... --quota N   # writes an invitation for each")
+    else:
+        print("      fss-dealer upload --csv FILE --column NAME")
+    print("      fss-server campaign seal $FSS_ID")
+    return OK
+
+
+def propose(args: argparse.Namespace) -> int:
+    path = args.file.with_suffix(".proposal.json")
+    with _remotes(args) as remotes:
+        created = _prepared(args, remotes)
+    proposals.written(path, created, at_both.places_of(operator_file(args)))
+    for line in proposals.in_words(proposals.read(path)):
+        print(line)
+    print(f"\nwrote {path}: no secret is in it. Nothing is created yet")
+    print("\nnext: 1. send it to the operator of the other server, who reads it and types")
+    print(f"         fss-server campaign accept {path.name}")
+    print(f"      2. when that is done: fss-server campaign create {args.file}")
+    return OK
+
+
+def accept(args: argparse.Namespace) -> int:
+    proposal = proposals.read(args.file)
+    with _remotes(args) as remotes:
+        for remote in remotes:
+            if remote.url.rstrip("/") != proposal.addresses[remote.number].rstrip("/"):
+                raise BadSettings(
+                    f"{args.file}: it says that server {remote.number} is at {proposal.addresses[remote.number]}, "
+                    f"but yours is at {remote.url}; ask the proposer to correct [peer] in the operator file"
+                )
+        for line in proposals.in_words(proposal):
+            print(line)
+        if not args.yes and not agreed("\ncreate it at your server?", "accept it with --yes"):
+            print("nothing was created")
+            return OK
+        for remote in remotes:
+            remote.call("POST", "/v1/campaigns", json=proposal.body())
+    variables = _write_environment(args, proposal.campaign, None)
+    print(f"created at server {', '.join(str(remote.number) for remote in remotes)}; addresses are in {variables}")
+    print("\nnext: tell the proposer, whose server needs it too (campaign create), then")
+    print(f"      fss-server campaign status {to_base64url(proposal.campaign.id)}")
     return OK
 
 
@@ -166,12 +232,22 @@ def status(args: argparse.Namespace) -> int:
         if "problem" in peer and "state" not in peer:
             print(f"  it says of the other server: {peer['detail']} [{peer['problem']}]")
             code = REFUSED
+    found = [(s["server"], s["sites"]) for s in both if "sites" in s]
+    for line in sites.table(found) if found else ():
+        print(line)
+    _print_next(both, args.id)
     return code
+
+
+def _print_next(both: list[dict[str, Any]], campaign_id: str) -> None:
+    known = [status for status in both if "state" in status]
+    if known:
+        print(f"\nnext: {next_step(known[0], campaign_id)}")
 
 
 def seal(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        answer, asked = at_both.seal(remotes, args.id)
+        answer, asked = _sealed(remotes, args.id)
         orphans = {asked: answer["orphans"]["here"], 1 - asked: answer["orphans"]["there"]}
         verb = "checking" if answer["state"] == "checking" else "sealed"
         print(f"{verb} {answer['count']} uploads; left out, because only one server had them: ", end="")
@@ -182,6 +258,42 @@ def seal(args: argparse.Namespace) -> int:
             print(f"what was left out is kept; to erase it: fss-server campaign confirm {args.id}")
     print(f"\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK
+
+
+def _sealed(remotes: list[at_both.Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
+    """Where it fails half-way: what state both sides are in, and what to type."""
+    try:
+        return at_both.seal(remotes, campaign_id)
+    except SealNotAgreed:
+        raise
+    except Problem:
+        both = at_both.statuses(remotes, campaign_id)
+        for status in both:
+            if "state" in status:
+                there = status["peer"].get("state", "not to be asked")
+                print(f"server {status['server']}: {status['state']}; of the other server it says: {there}")
+        _print_next(both, campaign_id)
+        raise
+
+
+def reopen(args: argparse.Namespace) -> int:
+    with _remotes(args) as remotes:
+        remotes[0].call("POST", f"/v1/campaigns/{args.id}/reopen")
+    print("uploads go on at both servers; sealing needs both operators' word again")
+    return OK
+
+
+def retract(args: argparse.Namespace) -> int:
+    with _remotes(args) as remotes:
+        for remote in remotes:
+            remote.call("DELETE", f"/v1/campaigns/{args.id}/seal")
+            print(f"server {remote.number}: your word is taken back; uploads go on")
+    return OK
+
+
+def change_sites(args: argparse.Namespace) -> int:
+    code: int = getattr(sites, args.action)(args, operator_file(args))
+    return code
 
 
 def confirm(args: argparse.Namespace) -> int:

@@ -37,9 +37,25 @@ class Created:
                     "upload token"
                 )
             return Created(campaign, new_token("upload"), [])
+        if campaign.admission == "sites":
+            if invitations:
+                raise BadSettings(
+                    '--invitations is for campaigns with admission = "invited"; sites are invited with '
+                    "fss-server campaign sites add"
+                )
+            return Created(campaign, None, [])
         if invitations < 1:
             raise BadSettings("an invited campaign needs --invitations N")
         return Created(campaign, None, [new_token("invite") for _ in range(invitations)])
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one server is, and whose certificates it shows: what everybody may know."""
+
+    role: int
+    url: str
+    ca: Path
 
 
 class Remote:
@@ -61,19 +77,30 @@ class Remote:
 def remotes_of(path: Path, timeout_s: float = TIMEOUT_S) -> Iterator[list[Remote]]:
     """The servers that an operator file names, for as long as they are needed; paths in it are relative to it."""
     with ExitStack() as opened:
-        yield [opened.enter_context(closing(Remote(i, *about, timeout_s))) for i, about in enumerate(_servers(path))]
+        yield [opened.enter_context(closing(Remote(*about, timeout_s))) for about in _servers(path)]
 
 
-def _servers(path: Path) -> list[tuple[str, Path, str]]:
-    """URL, certificate authority and token of each server."""
+def places_of(path: Path) -> list[Place]:
+    """Both servers, in the order of their roles: those an operator has the token of, and [peer] of the file."""
+    own = [Place(role, url, ca) for role, url, ca, _ in _servers(path)]
+    other = tomllib.loads(path.read_text()).get("peer")
+    if len(own) == 1 and isinstance(other, dict):
+        if not {"url", "ca"} <= other.keys():
+            raise BadSettings(f"{path}: [peer] needs url and ca, of the other organisation's server")
+        own.append(Place(1 - own[0].role, str(other["url"]), path.parent / str(other["ca"])))
+    return sorted(own, key=lambda place: place.role)
+
+
+def _servers(path: Path) -> list[tuple[int, str, Path, str]]:
+    """Role, URL, certificate authority and token of each server."""
     try:
         return [
-            (s["url"], path.parent / s["ca"], (path.parent / s["token_file"]).read_text().strip())
-            for s in tomllib.loads(path.read_text())["server"]
+            (s.get("role", i), s["url"], path.parent / s["ca"], (path.parent / s["token_file"]).read_text().strip())
+            for i, s in enumerate(tomllib.loads(path.read_text())["server"])
         ]
     except OSError as error:
         raise BadSettings(f"{error.filename}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
         raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
 
 
@@ -130,15 +157,24 @@ def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
     )
 
 
-def environment(remotes: list[Remote], new: Created) -> str:
+def environment(campaign: Campaign, places: list[Place], ca: str | None, token: str | None) -> str:
     """Shell variables that tell parties' and analysts' programs where a campaign lives; parties get its token, too."""
-    name = to_base64url(new.campaign.id)
-    variables = {"FSS_ID": name, "FSS_CAMPAIGN": " ".join(f"{r.url}/v1/campaigns/{name}" for r in remotes)}
-    if len({remote.ca.resolve() for remote in remotes}) == 1:
-        variables["FSS_CA"] = str(remotes[0].ca.resolve())
-    if new.upload_token:
-        variables["FSS_UPLOAD_TOKEN"] = new.upload_token
+    name = to_base64url(campaign.id)
+    variables = {"FSS_ID": name, "FSS_CAMPAIGN": " ".join(f"{place.url}/v1/campaigns/{name}" for place in places)}
+    if ca:
+        variables["FSS_CA"] = ca
+    if token:
+        variables["FSS_UPLOAD_TOKEN"] = token
     return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
+
+
+def authorities(places: list[Place], bundle: Path) -> Path:
+    """One file with the authorities of both servers: theirs if it is the same, or a new one beside the campaign's."""
+    different = {place.ca.read_text().strip(): place.ca.resolve() for place in places}
+    if len(different) == 1:
+        return next(iter(different.values()))
+    bundle.write_text("".join(text + "\n" for text in different))
+    return bundle.resolve()
 
 
 def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:

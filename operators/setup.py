@@ -69,6 +69,7 @@ def init(
     peer_url: str,
     known: Introduction | None,
     secrets: Secrets | None = None,
+    url: str | None = None,
 ) -> Server:
     """Write settings and tokens of one server into a new folder."""
     secrets = secrets or Secrets.new()
@@ -94,6 +95,12 @@ def init(
     missing = "" if known else "# peer and peer_signing_key, as the other server's init printed them\n"  # in [tokens]
     head = f"# Settings of server {role}. Paths are relative to this file. Tokens stand here as SHA-256 hashes only.\n"
     write_secret(folder / "server.toml", head + tomli_w.dumps(settings) + missing)
+    if url is not None:
+        own = {"role": role, "url": url, "ca": "cert.pem", "token_file": "operator.token"}
+        about = {"server": [own], "peer": {"url": peer_url, "ca": "peer-ca.pem"}}
+        write_secret(folder / "operator.toml", "# For fss-server campaign: your server, and where the other one is.\n")
+        with (folder / "operator.toml").open("a") as file:
+            file.write(tomli_w.dumps(about))
     return Server(folder, operator, analyst, mine.hash, mine.signing_key)
 
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 import operators.cli
+import servers.care
 import servers.cli
 from client import program
 
@@ -19,6 +20,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     operators.cli.add_set_up(commands)
     servers.cli.add_commands(commands)
+    servers.care.add_commands(commands)
     operators.cli.add_campaign(commands)
     operators.cli.add_console(commands)
     return parser

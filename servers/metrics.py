@@ -1,6 +1,11 @@
-"""What operators can watch, in Prometheus's form. Counts and durations only."""
+"""What operators can watch, in Prometheus's form. Counts, durations, and how long certificate and disk will do."""
 
-from prometheus_client import Counter, Histogram
+import shutil
+
+from cryptography import x509
+from prometheus_client import Counter, Gauge, Histogram
+
+from servers.settings import Settings
 
 UPLOADS = Counter("fss_uploads_total", "Uploads stored")
 REJECTED = Counter("fss_rejected_total", "Uploads that did not pass the check of keys")
@@ -9,3 +14,12 @@ EVALUATION_SECONDS = Histogram("fss_evaluation_seconds", "Evaluations of points 
 CURVE_SECONDS = Histogram("fss_curve_seconds", "Evaluations of whole curves", buckets=(1, 5, 15, 60, 300, 1800, 7200))
 REQUEST_SECONDS = Histogram("fss_request_seconds", "Requests", ["route", "status"])
 PEER_FAILURES = Counter("fss_peer_failures_total", "Calls to the other server that failed")
+CERTIFICATE_ENDS = Gauge("fss_certificate_not_after_seconds", "When this server's certificate ends, in seconds of 1970")
+DISK_FREE = Gauge("fss_disk_free_bytes", "Room on the disk of the database")
+
+
+def look(settings: Settings) -> None:
+    """What is looked at whenever somebody asks: the certificate on disk is the one that the next start shows."""
+    certificate = x509.load_pem_x509_certificate(settings.tls.certificate.read_bytes())
+    CERTIFICATE_ENDS.set(certificate.not_valid_after_utc.timestamp())
+    DISK_FREE.set(shutil.disk_usage(settings.data).free)

@@ -12,6 +12,7 @@ from servers.api.limits import Limits
 from servers.compute.executor import LocalPool
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
+from servers.lifecycle.closing import Closer
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
@@ -48,6 +49,7 @@ class Server:
         about = self.storage, self.writer, self.peer, self.identity, pool, crash
         self.checker = Checker(settings.role, self.folder, *about)
         self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, time.time, crash)
+        self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock)
         self.stopping = False
 
     def folder(self, campaign_id: bytes) -> Folder:
@@ -57,9 +59,11 @@ class Server:
         await self.writer.run(self._erase_deleted)
         await self.writer.run(self.storage.jobs.renew_all)  # one process has one database here
         self.workman.start()
+        self.closer.start()
 
     async def stop(self) -> None:
         self.stopping = True
+        await self.closer.stop()
         await self.workman.stop()
         await self.writer.close()
         await self.peer.close()

@@ -52,10 +52,12 @@ def require_role(request: Request, tokens: Tokens, *allowed: str) -> None:
 
 
 async def require_uploader(request: Request, server: Server, entry: Entry) -> str | None:
-    """Admission to upload; an invitation's hash is returned."""
-    given, campaign = presented(request), entry.campaign
-    invited = campaign.admission != "open" and await asyncio.to_thread(
+    """Admission to upload; an invitation's hash or a site's id is returned."""
+    given, campaign, site = presented(request), entry.campaign, None
+    if campaign.admission == "sites":
+        site = await asyncio.to_thread(server.storage.sites.by_token, campaign.id, given)
+    invited = campaign.admission == "invited" and await asyncio.to_thread(
         server.storage.campaigns.is_invited, campaign.id, given
     )
     role = role_of(given, server.settings.tokens)
-    return admission.uploader(campaign, entry.upload_token, given, invited, role)
+    return admission.uploader(campaign, entry.upload_token, admission.Caller(given, invited, site, role))

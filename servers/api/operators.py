@@ -12,9 +12,13 @@ from campaign.spec import Campaign, to_base64url
 from campaign.wire import CampaignCreated, NewCampaign, read
 from servers.api import access
 from servers.api.access import OPERATOR
+from servers.api.acts import noted
 from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, entry_of, parsed, takes
+from servers.api.sites import sites_of
 from servers.api.status import brief, status_of
+from servers.metrics import look
 from servers.server import Server
+from servers.storage.waves import OPEN
 
 router = APIRouter()
 
@@ -33,7 +37,7 @@ _CAMPAIGN_EXAMPLE = {
 @router.get("/metrics", tags=["operation"], dependencies=[BEARER])
 async def prometheus(request: Request) -> Response:
     """Prometheus metrics, for the operator."""
-    access.require(request, OPERATOR)
+    look(access.require(request, OPERATOR).settings)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -60,7 +64,8 @@ async def create(request: Request) -> JSONResponse:
     server = access.require(request, OPERATOR)
     new, campaign = await parsed(_new_campaign, await body(request, CAMPAIGN_BODY))
     server.identity.require_pledges(campaign, server.settings.peer_signing_key)
-    made = await server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
+    work = server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
+    made = await noted(server, "create", to_base64url(campaign.id), work, title=campaign.title)
     created = CampaignCreated(id=to_base64url(campaign.id), digest=campaign.digest)
     return JSONResponse(created.model_dump(mode="json"), 201 if made else 200)
 
@@ -80,7 +85,9 @@ def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
     if (campaign.admission == "open") != (new.upload_token is not None) or (
         (campaign.admission == "invited") != bool(new.invitations)
     ):
-        raise InvalidCampaign("an open campaign has an upload token, an invited one invitations, never both")
+        raise InvalidCampaign(
+            "an open campaign has an upload token, an invited one invitations, one of sites neither: they are added"
+        )
     return new, campaign
 
 
@@ -89,7 +96,10 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
     """Where a campaign stands on both servers."""
     server = access.require(request, OPERATOR)
     entry = await entry_of(request, cid)
-    return JSONResponse({**await status_of(server, entry), "peer": await _peer_status(server, entry.campaign)})
+    about = {**await status_of(server, entry), "peer": await _peer_status(server, entry.campaign)}
+    if entry.campaign.admission == "sites":
+        about["sites"] = await asyncio.to_thread(sites_of, server, entry.campaign.id)
+    return JSONResponse(about)
 
 
 @router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
@@ -100,7 +110,7 @@ async def seal(cid: CampaignId, request: Request) -> JSONResponse:
     """
     server = access.require(request, OPERATOR)
     entry = await entry_of(request, cid)
-    wave, there = await server.sealer.seal(entry.campaign)
+    wave, there = await noted(server, "seal", cid, server.sealer.seal(entry.campaign))
     server.workman.call()
     assert wave.set is not None
     about = {"state": wave.state, "count": wave.set.count, "checksum": to_base64url(wave.set.checksum)}
@@ -108,18 +118,37 @@ async def seal(cid: CampaignId, request: Request) -> JSONResponse:
     return JSONResponse({**about, "orphans": orphans, "rejected": wave.rejected})
 
 
+@router.delete("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
+async def take_back(cid: CampaignId, request: Request) -> JSONResponse:
+    """This operator does not want it sealed after all. Nothing had happened yet; can be repeated."""
+    server, entry = access.require(request, OPERATOR), await entry_of(request, cid)
+    work = server.writer.run(lambda: server.storage.waves.disagree(entry.campaign.id))
+    await noted(server, "retract", cid, work)
+    return JSONResponse({"agreed": False})
+
+
+@router.post("/v1/campaigns/{cid}/reopen", tags=["campaign"], dependencies=[BEARER])
+async def reopen(cid: CampaignId, request: Request) -> JSONResponse:
+    """Undo a freeze at both servers, so that uploads go on; never what is fixed. Can be repeated."""
+    server, entry = access.require(request, OPERATOR), await entry_of(request, cid)
+    await noted(server, "reopen", cid, server.sealer.reopen(entry.campaign))
+    return JSONResponse({"state": OPEN})
+
+
 @router.post("/v1/campaigns/{cid}/confirm", tags=["campaign"], dependencies=[BEARER])
 async def confirm(cid: CampaignId, request: Request) -> JSONResponse:
     """Erase what the sealing left out on this server. Until then it is kept, in case that is not as it should be."""
     server, campaign = access.require(request, OPERATOR), campaign_id(cid)
-    erased = await server.writer.run(lambda: server.storage.waves.erase_left_out(campaign))
+    work = server.writer.run(lambda: server.storage.waves.erase_left_out(campaign))
+    erased = await noted(server, "confirm", cid, work)
     return JSONResponse({"erased": erased})
 
 
 @router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[BEARER])
 async def delete(cid: CampaignId, request: Request) -> JSONResponse:
     """Erase keys, tokens and noise seed on this server; the id is never used again."""
-    await access.require(request, OPERATOR).delete(campaign_id(cid))
+    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    await noted(server, "delete", cid, server.delete(campaign))
     return JSONResponse({"deleted": cid})
 
 

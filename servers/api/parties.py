@@ -29,14 +29,14 @@ MAX_WITHDRAWN = 1000  # ids in one request
 async def upload(cid: CampaignId, request: Request) -> JSONResponse:
     """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
     server, entry = server_of(request), await fixed_entry_of(request, cid)
-    invitation = await access.require_uploader(request, server, entry)
+    sender = await access.require_uploader(request, server, entry)
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
     data = await body(request, server.limits.of.body_bytes)
     rows = await asyncio.to_thread(admission.rows, data, entry.campaign, server.role)
     server.limits.uploads.take(len(rows))
     refusal = admission.refusal_at(entry.campaign, server.clock())
-    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, invitation, refusal))
+    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal))
     metrics.UPLOADS.inc(len(rows) - len(failures))
     return _upload_answer(len(rows), failures)
 
@@ -68,15 +68,13 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
     arrived are remembered, so many as the token may upload; those beyond are among the failures.
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
-    invitation = await access.require_uploader(request, server, entry)
+    sender = await access.require_uploader(request, server, entry)
     data = await body(request, UPLOAD_ID_BYTES * MAX_WITHDRAWN)
     if len(data) % UPLOAD_ID_BYTES:
         raise InvalidUpload(f"uploads are withdrawn by their ids, {UPLOAD_ID_BYTES} bytes each")
     ids = split_ids(data)
     server.limits.uploads.take(len(ids))
-    erased, forgotten = await server.writer.run(
-        lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, invitation)
-    )
+    erased, forgotten = await server.writer.run(lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, sender))
     full = CampaignFull("not stored, and more ids were withdrawn before they arrived than can be remembered")
     failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]
     return JSONResponse({"withdrawn": erased, "failures": failures})

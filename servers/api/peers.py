@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from importlib.metadata import version
 from typing import TypeVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from campaign.errors import InvalidQuery
-from campaign.spec import check_digest
+from campaign.spec import check_digest, to_base64url
 from campaign.wire import (
     SHARES_TYPE,
     CheckMessagesQuery,
@@ -103,6 +104,15 @@ async def agree(cid: str, request: Request) -> Response:
     server.crash("peer-sealed")
     server.workman.call()
     return as_json(seal.as_reply(wave))
+
+
+@router.get("/v1/peer/about", include_in_schema=False)
+async def about(request: Request) -> JSONResponse:
+    """Who this server is and whom it takes the caller for, so that its doctor can compare."""
+    server = access.require(request, PEER)
+    keys = to_base64url(server.identity.signing_key), server.settings.tokens.peer_signing_key
+    said = {"role": server.role, "version": version("fss-ecdf")}
+    return JSONResponse({**said, "signing_key": keys[0], "peer_signing_key": keys[1]})
 
 
 @router.get("/v1/peer/pledges/{cid}", include_in_schema=False)

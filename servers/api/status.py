@@ -2,7 +2,8 @@
 
 import asyncio
 
-from campaign.spec import to_base64url
+from campaign.spec import TIME_FORMAT, to_base64url
+from servers.lifecycle.admission import is_closed
 from servers.server import Server
 from servers.storage.campaigns import Entry
 
@@ -26,6 +27,10 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
         "digest": to_base64url(campaign.digest),
         "min_uploads": campaign.min_uploads,
         "agreed": wave.agreed,
+        "freezes": wave.freezes,
+        "seal": campaign.seal,
+        "closes": None if campaign.closes is None else campaign.closes.strftime(TIME_FORMAT),
+        "closed": is_closed(campaign, server.clock()),
         "checked": campaign.checked,
         "rejected": wave.rejected,
     }

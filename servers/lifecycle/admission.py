@@ -19,6 +19,9 @@ from campaign.errors import (
     NotAuthorised,
     NotYetOpen,
     Problem,
+    SiteFull,
+    SitePaused,
+    SiteRevoked,
     UploadConflict,
     UploadWithdrawn,
 )
@@ -36,26 +39,58 @@ Failures = list[tuple[bytes, Problem]]
 
 @dataclass(frozen=True)
 class NewUploads:
-    """Uploads of one request, and the invitation they came with."""
+    """Uploads of one request, and who sent them: an invitation's hash or a site's id."""
 
     campaign: bytes
     rows: Sequence[Row]
-    invitation: str | None = None
+    sender: str | None = None
     refusal: Problem | None = None  # why nothing new may be added now; what is stored already is still acknowledged
 
     def __repr__(self) -> str:
         return f"<NewUploads {len(self.rows)}>"
 
 
-def uploader(campaign: Campaign, upload_token: str | None, given: str, invited: bool, role: str | None) -> str | None:
-    """Who: the holder of the campaign's token, or of an invitation, which is returned. `role`: what else it opens."""
+ACTIVE, PAUSED, REVOKED = "active", "paused", "revoked"
+
+
+@dataclass(frozen=True)
+class Site:
+    """Somebody who sends values of many parties, like a hospital. The unit of privacy stays the party."""
+
+    id: str
+    label: str
+    token: str  # its hash
+    quota: int
+    state: str = ACTIVE
+
+    def __repr__(self) -> str:
+        return f"<Site {self.id}>"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """What the hash of a caller's token opens here."""
+
+    given: str
+    invited: bool = False
+    site: Site | None = None
+    role: str | None = None  # of the server's own tokens
+
+
+def uploader(campaign: Campaign, upload_token: str | None, caller: Caller) -> str | None:
+    """Who: the holder of the campaign's token, or of an invitation or a site's token; what uploads remember of it."""
+    given, role = caller.given, caller.role
+    if caller.site is not None:
+        if caller.site.state == REVOKED:
+            raise SiteRevoked("this site's token was revoked by the operators; ask them what to do")
+        return caller.site.id
     if campaign.admission == "open":
         if upload_token is not None and hmac.compare_digest(given, upload_token):
             return None
-    elif invited:
+    elif caller.invited:
         return given
     if role is not None:
-        raise NotAuthorised(f"uploading needs the campaign's upload token or an invitation, not the {role} token")
+        raise NotAuthorised(f"uploading needs a token that the campaign gives to parties, not the {role} token")
     raise NotAuthenticated("the token is not known for this campaign")
 
 
@@ -78,6 +113,11 @@ def rows(data: bytes, campaign: Campaign, role: int) -> list[Row]:
     return decode_uploads(data, campaign, role).rows()
 
 
+def seals_itself(campaign: Campaign, now: datetime) -> bool:
+    """Everybody agreed, in the campaign itself, that it is sealed now."""
+    return campaign.seal == "at-closing" and is_closed(campaign, now)
+
+
 @dataclass(frozen=True)
 class Facts:
     """What the storage knows at the moment of writing."""
@@ -86,10 +126,11 @@ class Facts:
     is_open: bool
     stored: int  # uploads of the campaign
     erased: int  # and how many more were stored and withdrawn
-    used: int  # uploads of the invitation
-    reused: int  # and how many more of it were stored and withdrawn
+    used: int  # uploads of the sender
+    reused: int  # and how many more of theirs were stored and withdrawn
+    site: Site | None  # the sender, where it is one
     known: Mapping[bytes, bytes]  # keys of those of the request's ids that are stored
-    gone: AbstractSet[bytes]  # those of its ids that its token withdrew
+    gone: AbstractSet[bytes]  # those of its ids that its sender withdrew
 
 
 @dataclass(frozen=True)
@@ -119,6 +160,8 @@ def decide(request: NewUploads, facts: Facts) -> Verdict:
         return Verdict(refusal=CampaignSealed("the campaign is being sealed or is sealed; nothing can be added"))
     if request.refusal is not None:
         return Verdict(refusal=request.refusal)
+    if facts.site is not None and facts.site.state != ACTIVE:
+        return Verdict(refusal=_not_active(facts.site))
     full = _full(request, facts, len(fresh))
     if full is not None:
         return Verdict(failures=[*failures, *((upload_id, full) for upload_id, _ in fresh)])
@@ -131,8 +174,10 @@ def _full(request: NewUploads, facts: Facts, fresh: int) -> Problem | None:
         return CampaignFull(f"the campaign takes {most} uploads and has {facts.stored}")
     if facts.erased + facts.stored + fresh > REFILLS * most:
         return CampaignFull(f"{facts.erased} uploads of this campaign were withdrawn; it takes no more")
-    if request.invitation is None:
+    if request.sender is None:
         return None
+    if facts.site is not None:
+        return _site_full(facts.site, facts, fresh)
     each = facts.campaign.max_instances
     if facts.used + fresh > each:
         return InvitationSpent(f"an invitation is good for {each} uploads; {facts.used} are stored")
@@ -141,6 +186,22 @@ def _full(request: NewUploads, facts: Facts, fresh: int) -> Problem | None:
     return None
 
 
-def early_withdrawals(campaign: Campaign, invitation: str | None) -> int:
-    """How many ids a token may withdraw that have not arrived."""
-    return SPARE_WITHDRAWALS + (campaign.max_uploads if invitation is None else campaign.max_instances)
+def _not_active(site: Site) -> Problem:
+    if site.state == PAUSED:
+        return SitePaused("this site is paused by the operators; what it sent stays, and nothing new is taken")
+    return SiteRevoked("this site's token was revoked by the operators; ask them what to do")
+
+
+def _site_full(site: Site, facts: Facts, fresh: int) -> Problem | None:
+    if facts.used + fresh > site.quota:
+        return SiteFull(f"this site may send {site.quota} uploads; {facts.used} are stored and {fresh} more came")
+    if facts.reused + facts.used + fresh > REFILLS * site.quota:
+        return SiteFull(f"{facts.reused} uploads of this site were withdrawn; it takes no more")
+    return None
+
+
+def early_withdrawals(campaign: Campaign, sender: str | None, site: Site | None) -> int:
+    """How many ids a sender may withdraw that have not arrived."""
+    if site is not None:
+        return SPARE_WITHDRAWALS + site.quota
+    return SPARE_WITHDRAWALS + (campaign.max_uploads if sender is None else campaign.max_instances)

@@ -15,25 +15,33 @@ them sealed; running it again, from either side, ends with the same set: frozen 
 hands out the set it sealed. Where too few uploads reached both, both thaw instead. Freezes are numbered, so that a
 seal that was overtaken by another one's thaw cannot act on the list it saw before.
 
-No server seals another: a side freezes only at the campaign's closing time, by its own clock, or when its own operator
-has agreed, and keeps what the agreed set leaves out until its operator confirms it.
+No server seals another: a side freezes only when its own operator has agreed or, where the campaign says so, at its
+closing time by its own clock, and keeps what the agreed set leaves out until its operator confirms it.
 """
 
 import asyncio
+import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch, TooFewUploads, Unavailable
+from campaign.errors import (
+    CampaignSealed,
+    InvalidQuery,
+    InvalidUpload,
+    PeerMismatch,
+    TooFewUploads,
+    Unavailable,
+)
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import UPLOAD_ID_BYTES, Message, read
-from servers.lifecycle.admission import is_closed
+from servers.lifecycle.admission import seals_itself
 from servers.peer import PeerClient
 from servers.storage.objects import set_checksum, split_ids
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, FROZEN, SEALED, Wave
+from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave
 
 
 class Agreed(Message):
@@ -79,7 +87,7 @@ def list_bytes(campaign: Campaign) -> int:
 
 def list_ids(storage: Storage, campaign: Campaign, now: datetime) -> Listed:
     """Steps 1 and 2: freeze, and say what is here."""
-    wave = storage.waves.freeze(campaign.id, closed=is_closed(campaign, now))
+    wave = storage.waves.freeze(campaign.id, closed=seals_itself(campaign, now))
     return Listed(wave.state, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id))
 
 
@@ -113,14 +121,42 @@ class Sealer:
     def forget(self, campaign_id: bytes) -> None:
         self._locks.pop(campaign_id, None)
 
-    async def seal(self, campaign: Campaign) -> tuple[Wave, int]:
+    async def seal(self, campaign: Campaign, *, by_operator: bool = True) -> tuple[Wave, int]:
         """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
+            if by_operator:
+                await self._writer.run(lambda: self._storage.waves.agree(campaign.id))
             return await self._seal(campaign)
+
+    async def reopen(self, campaign: Campaign) -> None:
+        """Undo a freeze on both sides: this one first, so that no set can be fixed here by what was listed before."""
+        async with self._locks.setdefault(campaign.id, asyncio.Lock()):
+            mine = await asyncio.to_thread(self._storage.waves.get, campaign.id)
+            state, freeze = await self._theirs(campaign)
+            if CHECKING in (mine.state, state) or SEALED in (mine.state, state):
+                raise CampaignSealed(
+                    f"the set of uploads is fixed: {mine.state} here, {state} at the other server. Nothing can be "
+                    "opened again; fss-server campaign seal completes it"
+                )
+            if mine.state == FROZEN:
+                await self._writer.run(lambda: self._storage.waves.thaw(campaign.id, mine.freezes))
+            self._crash("reopen-here")
+            if state == FROZEN:
+                await self._peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, freeze, b""))
+
+    async def _theirs(self, campaign: Campaign) -> tuple[str, int]:
+        """The other side's state, and the number of its last freeze."""
+        try:
+            status = json.loads(await self._peer.call("GET", campaign.id, ""))
+            state, freeze, digest = str(status["state"]), int(status["freezes"]), str(status["digest"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise PeerMismatch("the other server's status is not well-formed") from None
+        if digest != to_base64url(campaign.digest) or state not in (OPEN, *_STATES) or not 0 <= freeze < 1 << 63:
+            raise PeerMismatch("the other server's status is of another campaign")
+        return state, freeze
 
     async def _seal(self, campaign: Campaign) -> tuple[Wave, int]:
         run, storage, most = self._writer.run, self._storage, list_bytes(campaign)
-        await run(lambda: storage.waves.agree(campaign.id))
         theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze", most=most))
         self._crash("seal-frozen-there")
         mine = await run(lambda: list_ids(storage, campaign, self._clock()))

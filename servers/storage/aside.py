@@ -9,7 +9,7 @@ from campaign.errors import PeerMismatch
 from servers.storage.database import BATCH
 from servers.storage.schema import LEFT_OUT, UPLOADS, WITHDRAWN
 
-_COLUMNS = ["campaign", "id", "key", "invitation"]
+_COLUMNS = ["campaign", "id", "key", "sender"]
 
 
 def leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
@@ -23,9 +23,9 @@ def leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
 def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> int:
     """Move what did not pass the check aside. It is not taken again: its id counts as withdrawn."""
     for some in _some(campaign_id, ids):
-        token = sa.func.coalesce(UPLOADS.c.invitation, "")
-        gone = sa.select(UPLOADS.c.campaign, token, UPLOADS.c.id, sa.true()).where(some)
-        db.execute(WITHDRAWN.insert().from_select(["campaign", "token", "id", "was_stored"], gone))
+        sender = sa.func.coalesce(UPLOADS.c.sender, "")
+        gone = sa.select(UPLOADS.c.campaign, sender, UPLOADS.c.id, sa.true()).where(some)
+        db.execute(WITHDRAWN.insert().from_select(["campaign", "sender", "id", "was_stored"], gone))
     return _move(db, campaign_id, ids, rejected=True)
 
 
@@ -46,9 +46,9 @@ def put_aside(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> set[b
     return found
 
 
-def forget(db: Connection, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> set[bytes]:
+def forget(db: Connection, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> set[bytes]:
     """Their party withdraws uploads that were rejected: they are erased. Returns which ones."""
-    mine = (LEFT_OUT.c.campaign == campaign_id) & (sa.func.coalesce(LEFT_OUT.c.invitation, "") == (invitation or ""))
+    mine = (LEFT_OUT.c.campaign == campaign_id) & (sa.func.coalesce(LEFT_OUT.c.sender, "") == (sender or ""))
     gone = put_aside(db, campaign_id, ids)
     for upload_id in gone:
         db.execute(LEFT_OUT.delete().where(mine & (LEFT_OUT.c.id == upload_id)))

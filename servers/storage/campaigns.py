@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 from campaign.errors import CampaignDeleted, CampaignExists, UnknownCampaign
 from campaign.spec import Campaign, to_base64url
 from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
 NOISE_SEED_BYTES = 32
 _NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
@@ -79,7 +79,7 @@ class Campaigns:
         with Transaction(self._engine) as db:
             with suppress(CampaignDeleted):
                 entry(db, campaign_id)
-            for table in (UPLOADS, INVITATIONS, WITHDRAWN, LEFT_OUT, WAVES, JOBS):
+            for table in (UPLOADS, INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "peer_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))

@@ -10,13 +10,13 @@ from sqlalchemy.engine import Engine
 
 from servers.storage.database import Damaged
 
-_SCRIPTS = Path(__file__).parent / "migrations"
+SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def upgrade(engine: Engine) -> None:
     """Make the tables, or change what an older version made: all of it, or after a crash nothing."""
     config = Config()
-    config.set_main_option("script_location", str(_SCRIPTS))
+    config.set_main_option("script_location", str(SCRIPTS))
     script = ScriptDirectory.from_config(config)
     known = {revision.revision for revision in script.walk_revisions()}
     with engine.connect() as db:

@@ -43,9 +43,9 @@ UPLOADS = sa.Table(
     sa.Column("campaign", sa.LargeBinary(32), nullable=False),
     sa.Column("id", sa.LargeBinary(16), nullable=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
-    sa.Column("invitation", sa.String(64)),
+    sa.Column("sender", sa.String(64)),  # the invitation's hash or the site's id; none in an open campaign
     sa.Index("uploads_by_id", "campaign", "id", unique=True),
-    sa.Index("uploads_by_invitation", "campaign", "invitation", sqlite_where=sa.text("invitation IS NOT NULL")),
+    sa.Index("uploads_by_sender", "campaign", "sender", sqlite_where=sa.text("sender IS NOT NULL")),
 )
 INVITATIONS = sa.Table(
     "invitations",
@@ -53,13 +53,25 @@ INVITATIONS = sa.Table(
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("token", sa.String(64), primary_key=True),
 )
+# Hospitals, say, that send values of many parties. Uploads remember a site by its id: its token may be exchanged.
+SITES = sa.Table(
+    "sites",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("label", sa.String(200), nullable=False),
+    sa.Column("token", sa.String(64), nullable=False),
+    sa.Column("quota", sa.Integer, nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Index("sites_by_token", "campaign", "token", unique=True),
+)
 # While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal. Ids belong to the
-# token that withdrew them (the invitation; empty for an open campaign), so that nobody withdraws for somebody else.
+# sender who withdrew them (empty for an open campaign), so that nobody withdraws for somebody else.
 WITHDRAWN = sa.Table(
     "withdrawn",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("sender", sa.String(64), primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("was_stored", sa.Boolean, nullable=False),
 )
@@ -70,7 +82,7 @@ LEFT_OUT = sa.Table(
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("key", sa.LargeBinary, nullable=False),
-    sa.Column("invitation", sa.String(64)),
+    sa.Column("sender", sa.String(64)),
     sa.Column("rejected", sa.Boolean, nullable=False),
 )
 LEDGER = sa.Table(
@@ -80,6 +92,18 @@ LEDGER = sa.Table(
     sa.Column("purpose", sa.String(80), primary_key=True),
     sa.Column("epsilon", sa.Float, nullable=False),
     sa.Column("at", sa.String(20), nullable=False),
+)
+# What operators asked for and what became of it; rows are only added, and each link covers all before it.
+ACTIONS = sa.Table(
+    "actions",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("at", sa.String(20), nullable=False),
+    sa.Column("action", sa.String(20), nullable=False),
+    sa.Column("campaign", sa.String(43), nullable=False),
+    sa.Column("outcome", sa.String(40), nullable=False),
+    sa.Column("about", sa.String, nullable=False),
+    sa.Column("link", sa.LargeBinary(32), nullable=False),
 )
 # Background work: whoever holds the lease does it; when the lease has run out, anybody may go on with it.
 JOBS = sa.Table(

@@ -12,11 +12,13 @@ from sqlalchemy.exc import DBAPIError
 from campaign.errors import Problem
 from campaign.spec import to_base64url
 from servers.lifecycle.admission import Failures, NewUploads
+from servers.storage.actions import Actions
 from servers.storage.campaigns import Campaigns
 from servers.storage.database import check_file, damaged, keep_private, open_engine
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
 from servers.storage.migrate import upgrade
+from servers.storage.sites import Sites
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
 
@@ -30,6 +32,7 @@ class Storage:
         """`look`: beside a server that may be writing; nothing is changed and nothing counted."""
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
+        self.sites, self.actions = Sites(self.engine), Actions(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
         if look:
             return

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, Problem
 from servers.lifecycle.admission import Facts, Failures, NewUploads, decide, early_withdrawals
-from servers.storage import aside, campaigns, waves
+from servers.storage import aside, campaigns, sites, waves
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
 
@@ -24,11 +24,11 @@ class Uploads:
         with Transaction(self._engine) as db:
             return [_add(db, request) for request in requests]
 
-    def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], invitation: str | None) -> tuple[int, list[bytes]]:
+    def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> tuple[int, list[bytes]]:
         """Erase uploads at their party's wish, while the campaign is open.
 
-        They are not taken again from the same token: a copy may still be on its way. So ids that are not stored are
-        remembered too, but no more of them than the token may upload. Uploads of another token are left alone.
+        They are not taken again from the same sender: a copy may still be on its way. So ids that are not stored are
+        remembered too, but no more of them than the sender may upload. Uploads of another one are left alone.
         Returns how many were erased, and the ids that could not be remembered.
         """
         wanted = sorted(set(ids))
@@ -36,22 +36,37 @@ class Uploads:
             entry = campaigns.entry(db, campaign_id)
             if waves.wave(db, campaign_id).state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
-            owners = _column(db, campaign_id, wanted, UPLOADS.c.invitation)
-            mine = [i for i in wanted if i in owners and owners[i] == invitation]
-            before = _withdrawn(db, campaign_id, invitation, wanted)
+            owners = _column(db, campaign_id, wanted, UPLOADS.c.sender)
+            mine = [i for i in wanted if i in owners and owners[i] == sender]
+            before = _withdrawn(db, campaign_id, sender, wanted)
             absent = set(wanted) - owners.keys() - before
-            room = early_withdrawals(entry.campaign, invitation)
-            room -= _remembered(db, campaign_id, invitation, was_stored=False)
+            room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
+            room -= _remembered(db, campaign_id, sender, was_stored=False)
             early = sorted(absent)[: max(0, room)]
-            _remember(db, campaign_id, invitation, [(i, True) for i in mine] + [(i, False) for i in early])
-            for some in _batches(campaign_id, mine):
-                db.execute(UPLOADS.delete().where(some))
-            before |= aside.forget(db, campaign_id, wanted, invitation)
-            counts = {"stored": CAMPAIGNS.c.stored - len(mine), "erased": CAMPAIGNS.c.erased + len(mine)}
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
+            _remember(db, campaign_id, sender, [(i, False) for i in early])
+            _erase(db, campaign_id, sender, mine)
+            before |= aside.forget(db, campaign_id, wanted, sender)
         if mine or before:  # or this is asked again because the log could not be emptied
             forget(self._engine)
         return len(mine), sorted(absent - set(early))
+
+    def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
+        """Erase all that one site sent, at the operator's wish, while the campaign is open. Returns how many."""
+        with Transaction(self._engine) as db:
+            if waves.wave(db, campaign_id).state != waves.OPEN:
+                raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
+            mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.sender == sender)
+            ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
+            _erase(db, campaign_id, sender, ids)
+        forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
+        return len(ids)
+
+    def by_sender(self, campaign_id: bytes) -> dict[str, int]:
+        """How many uploads came from each site or with each invitation."""
+        mine = (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.sender.is_not(None)
+        with self._engine.connect() as db:
+            counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
+            return {row[0]: row[1] for row in db.execute(counted)}
 
     def ids(self, campaign_id: bytes) -> bytes:
         """The ids of all uploads, sorted, one after the other."""
@@ -91,21 +106,30 @@ def _add(db: Connection, request: NewUploads) -> Failures | Problem:
     if verdict.refusal is not None:
         return verdict.refusal
     if verdict.fresh:
-        common = {"campaign": request.campaign, "invitation": request.invitation}
+        common = {"campaign": request.campaign, "sender": request.sender}
         db.execute(UPLOADS.insert(), [{**common, "id": i, "key": key} for i, key in verdict.fresh])
         mine = CAMPAIGNS.c.id == request.campaign
         db.execute(CAMPAIGNS.update().where(mine).values(stored=CAMPAIGNS.c.stored + len(verdict.fresh)))
     return list(verdict.failures)
 
 
+def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
+    """Stored uploads of one sender go, and their ids do not come back."""
+    _remember(db, campaign_id, sender, [(i, True) for i in ids])
+    for some in _batches(campaign_id, ids):
+        db.execute(UPLOADS.delete().where(some))
+    counts = {"stored": CAMPAIGNS.c.stored - len(ids), "erased": CAMPAIGNS.c.erased + len(ids)}
+    db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
+
+
 def _facts(db: Connection, request: NewUploads) -> Facts:
     entry = campaigns.entry(db, request.campaign)
     ids = [upload_id for upload_id, _ in request.rows]
     used = reused = 0
-    if request.invitation is not None:
-        mine = (UPLOADS.c.campaign == request.campaign) & (UPLOADS.c.invitation == request.invitation)
+    if request.sender is not None:
+        mine = (UPLOADS.c.campaign == request.campaign) & (UPLOADS.c.sender == request.sender)
         used = int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
-        reused = _remembered(db, request.campaign, request.invitation, was_stored=True)
+        reused = _remembered(db, request.campaign, request.sender, was_stored=True)
     return Facts(
         campaign=entry.campaign,
         is_open=waves.wave(db, request.campaign).state == waves.OPEN,
@@ -113,8 +137,9 @@ def _facts(db: Connection, request: NewUploads) -> Facts:
         erased=entry.erased,
         used=used,
         reused=reused,
+        site=sites.of(db, request.campaign, request.sender) if entry.campaign.admission == "sites" else None,
         known=_column(db, request.campaign, ids, UPLOADS.c.key),
-        gone=_withdrawn(db, request.campaign, request.invitation, ids) | aside.put_aside(db, request.campaign, ids),
+        gone=_withdrawn(db, request.campaign, request.sender, ids) | aside.put_aside(db, request.campaign, ids),
     )
 
 
@@ -132,25 +157,25 @@ def _column(db: Connection, campaign_id: bytes, ids: Sequence[bytes], column: sa
     return values
 
 
-def _by_token(campaign_id: bytes, invitation: str | None) -> sa.ColumnElement[bool]:
-    return (WITHDRAWN.c.campaign == campaign_id) & (WITHDRAWN.c.token == (invitation or ""))
+def _by_sender(campaign_id: bytes, sender: str | None) -> sa.ColumnElement[bool]:
+    return (WITHDRAWN.c.campaign == campaign_id) & (WITHDRAWN.c.sender == (sender or ""))
 
 
-def _withdrawn(db: Connection, campaign_id: bytes, invitation: str | None, ids: Sequence[bytes]) -> set[bytes]:
-    """Those of these ids that the same token withdrew."""
+def _withdrawn(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that the same sender withdrew."""
     gone: set[bytes] = set()
     for start in range(0, len(ids), BATCH):
-        some = _by_token(campaign_id, invitation) & WITHDRAWN.c.id.in_(ids[start : start + BATCH])
+        some = _by_sender(campaign_id, sender) & WITHDRAWN.c.id.in_(ids[start : start + BATCH])
         gone.update(db.execute(sa.select(WITHDRAWN.c.id).where(some)).scalars())
     return gone
 
 
-def _remembered(db: Connection, campaign_id: bytes, invitation: str | None, *, was_stored: bool) -> int:
-    mine = _by_token(campaign_id, invitation) & (WITHDRAWN.c.was_stored == was_stored)
+def _remembered(db: Connection, campaign_id: bytes, sender: str | None, *, was_stored: bool) -> int:
+    mine = _by_sender(campaign_id, sender) & (WITHDRAWN.c.was_stored == was_stored)
     return int(db.execute(sa.select(sa.func.count()).select_from(WITHDRAWN).where(mine)).scalar_one())
 
 
-def _remember(db: Connection, campaign_id: bytes, invitation: str | None, ids: Sequence[tuple[bytes, bool]]) -> None:
-    common = {"campaign": campaign_id, "token": invitation or ""}
+def _remember(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[tuple[bytes, bool]]) -> None:
+    common = {"campaign": campaign_id, "sender": sender or ""}
     if ids:
         db.execute(WITHDRAWN.insert(), [{**common, "id": i, "was_stored": stored} for i, stored in ids])

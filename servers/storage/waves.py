@@ -52,6 +52,11 @@ class Waves:
         with self._engine.connect() as db:
             return wave(db, campaign_id, number)
 
+    def not_fixed(self) -> list[bytes]:
+        """Campaigns whose set of uploads is not fixed."""
+        with self._engine.connect() as db:
+            return list(db.execute(sa.select(WAVES.c.campaign).where(WAVES.c.state.in_((OPEN, FROZEN)))).scalars())
+
     def agree(self, campaign_id: bytes) -> None:
         """This server's operator wants the campaign sealed; good for one freeze, by whichever server asks for it."""
         with Transaction(self._engine) as db:
@@ -59,8 +64,18 @@ class Waves:
             if current.state == OPEN:
                 _set(db, campaign_id, current, agreed=True)
 
+    def disagree(self, campaign_id: bytes) -> None:
+        """This server's operator takes the word back, before anything came of it."""
+        with Transaction(self._engine) as db:
+            current = wave(db, campaign_id)
+            if current.state == FROZEN:
+                raise CampaignSealed("uploads are frozen already; fss-server campaign reopen undoes that")
+            if current.state != OPEN:
+                raise CampaignSealed("the set of uploads is fixed; it is too late to take the word back")
+            _set(db, campaign_id, current, agreed=False)
+
     def freeze(self, campaign_id: bytes, *, closed: bool) -> Wave:
-        """Take no more uploads: at closing time, or because this server's own operator agreed, never before.
+        """Take no more uploads: because this server's own operator agreed, or where it is `closed`; never before.
 
         Every freeze has a number, so that nobody acts on what an older one saw.
         """

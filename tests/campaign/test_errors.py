@@ -38,6 +38,7 @@ def test_codes_are_unique_and_stable() -> None:
             "refused",
             "seal-not-agreed",
         ],
+        *["site-exists", "site-full", "site-paused", "site-revoked"],
         *[
             "storage-busy",
             "storage-full",
@@ -47,6 +48,7 @@ def test_codes_are_unique_and_stable() -> None:
             "try-again",
             "unavailable",
             "unknown-campaign",
+            "unknown-site",
         ],
         *["unsupported-media-type", "upload-conflict", "upload-withdrawn"],
     ]

@@ -25,14 +25,14 @@ def test_frozen_digest() -> None:
         '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
         '"kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,'
         '"opens":"2026-01-01T00:00:00Z",'
-        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf",'
+        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","seal":"by-consent",'
         '"servers":[{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
         '"title":"Risk score","unit":"","value_name":""}'
     )
-    assert to_base64url(frozen.digest) == "i3daeZDY4wVc3AU-e12gBCBRu-1z_gWp6H3_y10LDDE"
+    assert to_base64url(frozen.digest) == "2BMDTJv_AWJ3T2dco3Q7cLcofWLKojbYBh8cfQ6bM0k"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
@@ -75,6 +75,8 @@ def test_json_and_toml_are_the_same_campaign(**chosen: Any) -> None:
         {"max_uploads": 7000},
         {"max_instances": 2},
         {"admission": "invited"},
+        {"admission": "sites"},
+        {"closes": "2026-01-01T00:00:00Z", "seal": "at-closing"},
         {"opens": "2026-01-01T00:00:00Z"},
         {"closes": "2026-01-01T00:00:00Z"},
     ],
@@ -105,7 +107,8 @@ def test_every_field_is_in_the_digest(change: dict[str, Any]) -> None:
         ({"min_uploads": 0}, "min_uploads: Input should be greater than or equal to 1"),
         ({"max_uploads": 10**9}, "max_uploads: Input should be less than or equal to 100000000"),
         ({"min_uploads": 50, "max_uploads": 49}, r"max_uploads \(49\) is below min_uploads \(50\)"),
-        ({"admission": "anyone"}, "admission: Input should be 'open' or 'invited'"),
+        ({"admission": "anyone"}, "admission: Input should be 'open', 'invited' or 'sites'"),
+        ({"seal": "at-closing"}, "needs closes, the time at which both servers seal by themselves"),
         ({"opens": "2026-01-01T00:00:00"}, "opens: a time needs its zone"),
         ({"opens": "2026-01-02T00:00:00Z", "closes": "2026-01-01T00:00:00Z"}, "closes after it opens"),
         ({"scheme": "dpf", "grid": {"kind": "linear", "from": 0, "to": 2**27 - 1}}, "at most 26 bits; this one has 27"),

@@ -22,6 +22,11 @@ ROUTES = [
     ("GET", "/v1/campaigns/{id}/status", {"operator"}),
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
     ("POST", "/v1/campaigns/{id}/confirm", {"operator"}),
+    ("DELETE", "/v1/campaigns/{id}/seal", {"operator"}),
+    ("POST", "/v1/campaigns/{id}/reopen", {"operator"}),
+    ("GET", "/v1/campaigns/{id}/sites", {"operator"}),
+    ("POST", "/v1/campaigns/{id}/sites", {"operator"}),
+    ("PATCH", "/v1/campaigns/{id}/sites/{site}", {"operator"}),
     ("DELETE", "/v1/campaigns/{id}", {"operator"}),
     ("POST", "/v1/campaigns/{id}/uploads", {"upload"}),
     ("POST", "/v1/campaigns/{id}/uploads/withdraw", {"upload"}),
@@ -39,6 +44,7 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
     ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
     ("GET", "/v1/peer/pledges/{id}", {"peer"}),
+    ("GET", "/v1/peer/about", {"peer"}),
 ]
 PUBLIC = {"/healthz", "/readyz", "/v1/campaigns/{cid}"}
 
@@ -186,5 +192,5 @@ def test_metrics_and_openapi(pair: Pair, sealed: Sealed) -> None:
         described = api["paths"][path.split("?")[0].replace("{id}", "{cid}")][method.lower()]
         assert described["summary"], path
         assert described["security"], path
-        if method == "POST" and not path.endswith(("seal", "confirm")):
+        if method == "POST" and not path.endswith(("seal", "confirm", "reopen")):
             assert described["requestBody"]["content"], path

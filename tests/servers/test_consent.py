@@ -1,9 +1,11 @@
 """No server seals another: closing times, operators' words, and what is left out."""
 
 import sqlite3
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 from campaign.spec import Campaign
 from client.tokens import new_token
 from harness.live import Pair, envelopes, name
+from programs.server import main
 from servers.lifecycle.seal import Listed, encode_set
+from tests.commands import call
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_bad_peers import peer_call
 from tests.servers.test_uploads import code
@@ -61,19 +65,112 @@ def test_uploads_go_on_until_both_operators_agree(pair: Pair) -> None:
 
 
 @pytest.mark.faults
-def test_at_closing_time_no_word_is_needed(tmp_path: Path) -> None:
-    """By the accepting server's own clock."""
+def test_at_closing_time_no_word_is_needed_where_the_campaign_says_so(tmp_path: Path) -> None:
+    """By the accepting server's own clock; both seal by themselves. Others wait for their operators all the same."""
     started = Pair(tmp_path)
     late = tmp_path / "late"
     late.write_text("0")
-    started.configure(0, clock_file=f'"{late}"')
+    for role in (0, 1):
+        started.configure(role, clock_file=f'"{late}"')
     with started as pair:
-        campaign = new_campaign(closes=datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1))
+        times = {"closes": datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)}
+        itself, asked = new_campaign(**times, seal="at-closing"), new_campaign(**times)
+        few = new_campaign(**times, seal="at-closing", min_uploads=30)
+        for campaign in (itself, asked, few):
+            pair.create(campaign)
+            pair.upload_values(campaign, campaign.place(values(20)).positions)
+        assert code(pair.agree(itself, 1)) == "seal-not-agreed"
+        assert code(peer_call(pair, asked, "freeze")) == "seal-not-agreed"
+        pair.stop(0)  # server 1 has no patience left when it comes back
+        late.write_text("3700")
+        pair.start(0)
+        pair.wait_ready(itself)
+        assert [pair.status(itself, role)["count"] for role in (0, 1)] == [20, 20]
+        assert code(peer_call(pair, asked, "freeze")) == "seal-not-agreed"
+        assert [pair.status(asked, role)["state"] for role in (0, 1)] == ["open", "open"]
+        until = time.monotonic() + 30
+        while not any(e["event"] == "not-sealed-at-closing" and e["code"] == "too-few-uploads" for e in _events(pair)):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert [pair.status(few, role)["state"] for role in (0, 1)] == ["open", "open"]
+
+
+def _events(pair: Pair) -> list[dict[str, Any]]:
+    return pair.events(0) + pair.events(1)
+
+
+@pytest.mark.faults
+def test_a_seal_that_failed_half_way_says_where_both_sides_are(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    pair.configure(1, crash_at='"seal-frozen-there"')
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    with pair:
+        campaign = new_campaign()
         pair.create(campaign)
         pair.upload_values(campaign, campaign.place(values(20)).positions)
-        assert code(pair.agree(campaign, 1)) == "seal-not-agreed"
-        late.write_text("3700")
-        assert pair.agree(campaign, 1).json()["count"] == 20
+        failed = call(main, *operator, "seal", name(campaign))
+        assert failed.returncode == 75
+        assert "server 0: frozen; of the other server it says: not to be asked" in failed.stdout
+        assert "the other server cannot be asked now" in failed.stdout
+        pair.exited(1)
+        pair.drop(1, "crash_at")
+        pair.start(1)
+        status = call(main, *operator, "status", name(campaign))
+        said = (
+            "uploads are frozen here and still taken at the other server, after a sealing that did not come to its end"
+        )
+        assert said in status.stdout
+        assert f"or undo it: fss-server campaign reopen {name(campaign)}" in status.stdout
+        reopened = call(main, *operator, "reopen", name(campaign))
+        assert "uploads go on at both servers" in reopened.stdout, reopened.stderr
+        pair.upload_values(campaign, np.array([3]))
+        taken = call(main, *operator, "retract", name(campaign))  # server 1's was given before it died
+        assert "server 1: your word is taken back; uploads go on" in taken.stdout
+        assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
+        assert "sealed 21 uploads" in call(main, *operator, "seal", name(campaign)).stdout
+
+
+def test_a_word_can_be_taken_back(pair: Pair) -> None:
+    campaign, _ = filled(pair)
+    assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
+    with pair.operator(0) as client:
+        assert client.delete(f"/v1/campaigns/{name(campaign)}/seal").json() == {"agreed": False}
+    assert code(peer_call(pair, campaign, "freeze")) == "seal-not-agreed"
+    assert code(pair.agree(campaign, 1)) == "seal-not-agreed"
+    assert pair.agree(campaign, 0).json()["count"] == 60
+    with pair.operator(0) as client:
+        assert code(client.delete(f"/v1/campaigns/{name(campaign)}/seal")) == "campaign-sealed"
+
+
+def test_a_freeze_can_be_undone_but_no_sealing(pair: Pair) -> None:
+    campaign, _ = filled(pair)
+    pair.agree(campaign, 0)
+    assert peer_call(pair, campaign, "freeze").status_code == 200
+    assert [pair.status(campaign, role)["state"] for role in (0, 1)] == ["frozen", "open"]
+    with pair.operator(0) as client:
+        frozen = client.delete(f"/v1/campaigns/{name(campaign)}/seal")
+        assert "campaign reopen undoes that" in frozen.json()["detail"]
+    with pair.operator(1) as client:  # whichever side asks
+        assert client.post(f"/v1/campaigns/{name(campaign)}/reopen").json() == {"state": "open"}
+    assert [pair.status(campaign, role)["state"] for role in (0, 1)] == ["open", "open"]
+    assert pair.status(campaign)["agreed"] is False
+    pair.upload_values(campaign, np.array([7]))
+    # A set that is fixed at one side is never opened again, and sealing completes it.
+    pair.agree(campaign, 0)
+    listed = Listed.decode(peer_call(pair, campaign, "freeze").content)
+    both = sorted(set(_ids(pair, campaign, 0)) & set(_ids(pair, campaign, 1)))
+    assert peer_call(pair, campaign, "agree", encode_set(campaign, listed.freeze, b"".join(both))).status_code == 200
+    for role in (0, 1):
+        with pair.operator(role) as client:
+            refused = client.post(f"/v1/campaigns/{name(campaign)}/reopen")
+        assert code(refused) == "campaign-sealed"
+        assert "fss-server campaign seal completes it" in refused.json()["detail"]
+    assert pair.agree(campaign, 1).json()["count"] == 61
+
+
+def _ids(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
+    with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
+        return [row[0] for row in db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign.id,))]
 
 
 def test_withdrawing_is_no_weapon(pair: Pair) -> None:

@@ -39,20 +39,30 @@ def upgrade() -> None:
         sa.Column("campaign", sa.LargeBinary(32), nullable=False),
         sa.Column("id", sa.LargeBinary(16), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
-        sa.Column("invitation", sa.String(64)),
+        sa.Column("sender", sa.String(64)),
     )
     op.create_index("uploads_by_id", "uploads", ["campaign", "id"], unique=True)
-    given = sa.text("invitation IS NOT NULL")
-    op.create_index("uploads_by_invitation", "uploads", ["campaign", "invitation"], sqlite_where=given)
+    given = sa.text("sender IS NOT NULL")
+    op.create_index("uploads_by_sender", "uploads", ["campaign", "sender"], sqlite_where=given)
     op.create_table(
         "invitations",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("token", sa.String(64), primary_key=True),
     )
     op.create_table(
+        "sites",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("id", sa.String(32), primary_key=True),
+        sa.Column("label", sa.String(200), nullable=False),
+        sa.Column("token", sa.String(64), nullable=False),
+        sa.Column("quota", sa.Integer, nullable=False),
+        sa.Column("state", sa.String(10), nullable=False),
+    )
+    op.create_index("sites_by_token", "sites", ["campaign", "token"], unique=True)
+    op.create_table(
         "withdrawn",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-        sa.Column("token", sa.String(64), primary_key=True),
+        sa.Column("sender", sa.String(64), primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("was_stored", sa.Boolean, nullable=False),
     )
@@ -61,7 +71,7 @@ def upgrade() -> None:
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("key", sa.LargeBinary, nullable=False),
-        sa.Column("invitation", sa.String(64)),
+        sa.Column("sender", sa.String(64)),
         sa.Column("rejected", sa.Boolean, nullable=False),
     )
     op.create_table(
@@ -70,6 +80,16 @@ def upgrade() -> None:
         sa.Column("purpose", sa.String(80), primary_key=True),
         sa.Column("epsilon", sa.Float, nullable=False),
         sa.Column("at", sa.String(20), nullable=False),
+    )
+    op.create_table(
+        "actions",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("at", sa.String(20), nullable=False),
+        sa.Column("action", sa.String(20), nullable=False),
+        sa.Column("campaign", sa.String(43), nullable=False),
+        sa.Column("outcome", sa.String(40), nullable=False),
+        sa.Column("about", sa.String, nullable=False),
+        sa.Column("link", sa.LargeBinary(32), nullable=False),
     )
     op.create_table(
         "jobs",

@@ -1,0 +1,103 @@
+"""A campaign that travels from one organisation to the other: everything about it, and no secret.
+
+A proposal has the whole campaign with what both servers pledge to it, its digest, the hashes of the tokens that admit
+parties, and where both servers are. Whoever accepts it creates the same campaign at the own server.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from campaign.errors import InvalidCampaign
+from campaign.files import write_durably
+from campaign.spec import TIME_FORMAT, Campaign, to_base64url
+from client.program import BadSettings
+from client.tokens import hash_token
+from operators.remotes import Created, Place
+
+FORMAT = "fss-ecdf proposal 1"
+_FIELDS = {"format", "campaign", "digest", "upload_token", "invitations", "addresses"}
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What one operator asks the other one to create."""
+
+    campaign: Campaign
+    upload_token: str | None  # its hash
+    invitations: list[str]  # hashes
+    addresses: list[str]
+
+    def body(self) -> dict[str, Any]:
+        """As a server takes it."""
+        fields = self.campaign.model_dump(mode="json", by_alias=True)
+        return {"campaign": fields, "upload_token": self.upload_token, "invitations": self.invitations}
+
+
+def written(path: Path, created: Created, places: list[Place]) -> None:
+    if len(places) < 2:
+        raise BadSettings(
+            "a proposal names both servers: the operator file needs [peer] with url and ca of the other organisation's"
+        )
+    proposal = Proposal(
+        created.campaign,
+        created.upload_token and hash_token(created.upload_token),
+        [hash_token(token) for token in created.invitations],
+        [place.url for place in places],
+    )
+    about = {"format": FORMAT, "digest": to_base64url(created.campaign.digest), "addresses": proposal.addresses}
+    write_durably(path, json.dumps({**about, **proposal.body()}, indent=1, ensure_ascii=False).encode())
+
+
+def read(path: Path) -> Proposal:
+    """Checked as far as it can be without asking a server; that checks the pledges."""
+    try:
+        given = json.loads(path.read_text())
+    except ValueError:
+        given = None
+    if not isinstance(given, dict) or given.get("format") != FORMAT or given.keys() != _FIELDS:
+        raise BadSettings(f"{path}: this is not a proposal that fss-server campaign propose wrote")
+    try:
+        campaign = Campaign.from_dict(given["campaign"])
+    except InvalidCampaign as problem:
+        raise InvalidCampaign(f"{path}: {problem.detail}") from None
+    if given["digest"] != to_base64url(campaign.digest):
+        raise BadSettings(
+            f"{path}: its digest is not that of its campaign; it was changed on the way, ask for it again"
+        )
+    if campaign.servers is None:
+        raise BadSettings(f"{path}: the campaign lacks what both servers pledge; it was not made by propose")
+    return Proposal(campaign, given["upload_token"], given["invitations"], given["addresses"])
+
+
+def in_words(proposal: Proposal) -> list[str]:
+    """What an operator agrees to."""
+    campaign, grid = proposal.campaign, proposal.campaign.grid
+    admission = {
+        "open": "whoever has the one upload token, which the proposer gives out",
+        "invited": f"{len(proposal.invitations)} parties with an invitation each, for {campaign.max_instances} uploads",
+        "sites": "sites that both operators admit, each with a quota",
+    }[campaign.admission]
+    sealed = "when both operators have agreed"
+    if campaign.seal == "at-closing":
+        sealed = "by both servers themselves, at the closing time"
+    unit = f" {campaign.unit}" if campaign.unit else ""
+    lines = {
+        "title": campaign.title,
+        "question": campaign.question,
+        "values": f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}",
+        "groups": ", ".join(campaign.strata) if len(campaign.strata) > 1 else "none",
+        "privacy": f"epsilon {campaign.total_epsilon:g} for a person who gives up to {campaign.max_instances} value(s)",
+        "keys": campaign.check_in_words,
+        "uploads": f"at least {campaign.min_uploads}, at most {campaign.max_uploads}",
+        "from": admission,
+        "opens": campaign.opens.strftime(TIME_FORMAT) if campaign.opens else "at once",
+        "closes": campaign.closes.strftime(TIME_FORMAT) if campaign.closes else "when it is sealed",
+        "sealed": sealed,
+        "server 0": proposal.addresses[0],
+        "server 1": proposal.addresses[1],
+        "id": to_base64url(campaign.id),
+        "digest": f"{to_base64url(campaign.digest)}   # read it to the other operator over the phone",
+    }
+    return [f"  {name:<9} {text}" for name, text in lines.items()]

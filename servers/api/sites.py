@@ -1,0 +1,71 @@
+"""Routes for operators: the sites of a campaign, each with a token, a label and a quota of uploads."""
+
+import asyncio
+from functools import partial
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+
+from campaign.wire import NewSites, SiteChange, read
+from servers.api import access
+from servers.api.access import OPERATOR
+from servers.api.acts import noted
+from servers.api.requests import BEARER, CAMPAIGN_BODY, SMALL_BODY, CampaignId, body, campaign_id, parsed, takes
+from servers.lifecycle.admission import Site
+from servers.server import Server
+
+router = APIRouter()
+
+
+@router.get("/v1/campaigns/{cid}/sites", tags=["campaign"], dependencies=[BEARER])
+async def list_all(cid: CampaignId, request: Request) -> JSONResponse:
+    """Labels, quotas, states and uploads of all sites; no tokens."""
+    server = access.require(request, OPERATOR)
+    return JSONResponse(await asyncio.to_thread(sites_of, server, campaign_id(cid)))
+
+
+@router.post(
+    "/v1/campaigns/{cid}/sites",
+    tags=["campaign"],
+    dependencies=[BEARER],
+    openapi_extra=takes("application/json", NewSites.model_json_schema()),
+)
+async def add(cid: CampaignId, request: Request) -> JSONResponse:
+    """Admit sites, here; do the same at the other server. Repeating it changes nothing."""
+    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    new = await parsed(partial(read, NewSites), await body(request, CAMPAIGN_BODY))
+    sites = [Site(site.id, site.label, site.token, site.quota) for site in new.sites]
+    work = server.writer.run(lambda: server.storage.sites.add(campaign, sites))
+    added = await noted(server, "sites-add", cid, work, sites=[site.id for site in sites])
+    return JSONResponse({"added": added})
+
+
+@router.patch(
+    "/v1/campaigns/{cid}/sites/{site}",
+    tags=["campaign"],
+    dependencies=[BEARER],
+    openapi_extra=takes("application/json", SiteChange.model_json_schema()),
+)
+async def change(cid: CampaignId, site: str, request: Request) -> JSONResponse:
+    """Pause, resume or revoke a site, exchange its token, change its quota; with `withdraw`, erase what it sent."""
+    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    given = read(SiteChange, await body(request, SMALL_BODY))
+    values = given.model_dump(exclude_none=True, exclude={"withdraw"})
+
+    def work() -> dict[str, object]:
+        changed = server.storage.sites.change(campaign, site, **values)
+        erased = server.storage.uploads.withdraw_all(campaign, site) if given.withdraw else 0
+        return {"id": changed.id, "state": changed.state, "quota": changed.quota, "erased": erased}
+
+    about = {**values, "withdraw": given.withdraw, "token": "exchanged" if given.token else "kept"}
+    return JSONResponse(await noted(server, "site-change", cid, server.writer.run(work), site=site[:32], **about))
+
+
+def sites_of(server: Server, campaign: bytes) -> list[dict[str, object]]:
+    """What an operator is shown; the other server is told nothing of it."""
+    server.storage.campaigns.get(campaign)  # says whether it is unknown or deleted
+    counts = server.storage.uploads.by_sender(campaign)
+    return [
+        {"id": s.id, "label": s.label, "state": s.state, "quota": s.quota, "uploads": counts.get(s.id, 0)}
+        for s in server.storage.sites.all(campaign)
+    ]

@@ -1,0 +1,101 @@
+"""The commands of `fss-server` that keep one server well, on its own machine. What they need is loaded late."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from client.program import BAD_DATA, OK, REFUSED, BadSettings, Commands
+
+
+def add_commands(commands: Commands) -> None:
+    """What keeps one server well, on its own machine."""
+    doctor = commands.add_parser("doctor", help="is everything as it should be? Exit code 77 if something is wrong")
+    doctor.add_argument("--offline", action="store_true", help="do not ask the other server")
+    backup = commands.add_parser("backup", help="all that this server cannot make again, while it runs")
+    backup.add_argument("out", type=Path, metavar="FOLDER")
+    restore = commands.add_parser("restore", help="put a backup in place; refuses one that is older than a sealing")
+    restore.add_argument("folder", type=Path, metavar="FOLDER")
+    for parser, work in ((doctor, _doctor), (backup, _backup), (restore, _restore)):
+        parser.add_argument("--config", type=Path, required=True, metavar="FILE")
+        parser.set_defaults(run=work)
+    tokens = commands.add_parser("tokens", help="exchange this server's tokens")
+    actions = tokens.add_subparsers(required=True, metavar="COMMAND")
+    rotate = actions.add_parser("rotate", help="a new token; the old one opens nothing after the next start")
+    rotate.add_argument("kind", choices=("operator", "analyst", "peer"))
+    rotate.add_argument("--config", type=Path, required=True, metavar="FILE")
+    rotate.set_defaults(run=_rotate)
+    log = commands.add_parser("log", help="what operators did at this server")
+    export = log.add_subparsers(required=True, metavar="COMMAND").add_parser("export", help="as JSON lines, checked")
+    export.add_argument("--config", type=Path, required=True, metavar="FILE")
+    export.set_defaults(run=_export_log)
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from servers.doctor import WRONG, examine
+    from servers.run import now
+
+    found = []
+    for finding in examine(args.config, now(), offline=args.offline):
+        print(f"{finding.what:<12} {finding.verdict:<8} {finding.detail}", flush=True)
+        found.append(finding.verdict)
+    return REFUSED if WRONG in found else OK
+
+
+def _backup(args: argparse.Namespace) -> int:
+    from servers.backup import backup
+    from servers.run import now
+    from servers.settings import load
+
+    names = backup(load(args.config), args.config, args.out, now())
+    print(
+        f"wrote {len(names)} files into {args.out}: keys and noise seeds are in them, so encrypt it before it travels"
+    )
+    print("the TLS key is not in it; keep that where your other keys are")
+    return OK
+
+
+def _restore(args: argparse.Namespace) -> int:
+    from servers.backup import restore
+    from servers.settings import load
+    from servers.storage.database import Damaged
+
+    try:
+        made = restore(load(args.config), args.folder)
+    except Damaged as error:
+        raise BadSettings(str(error)) from None
+    print(f"restored the backup of {made}; the database from before is kept beside it as server.db.before-restore")
+    print(f"\nnext: fss-server run --config {args.config}\n      parties send again what came after the backup")
+    return OK
+
+
+def _rotate(args: argparse.Namespace) -> int:
+    from servers.rotate import rotate
+
+    path, digest = rotate(args.kind, args.config)
+    print(f"the new token is in {path}; restart the server, and the old one opens nothing")
+    if args.kind == "peer":
+        print("the other operator puts this into [tokens] of its server.toml and restarts, too; until then the servers")
+        print(f'do not reach each other:\n     peer = "{digest}"')
+    return OK
+
+
+def _export_log(args: argparse.Namespace) -> int:
+    import json
+
+    from servers.settings import load
+    from servers.storage.actions import Actions
+    from servers.storage.database import open_engine
+
+    engine, last = open_engine(load(args.config).database_url), "none"
+    try:
+        for number, action, link, whole in Actions(engine).all():
+            row = {**vars(action), "about": json.loads(action.about)}
+            print(json.dumps({"number": number, **row, "link": link.hex()}, ensure_ascii=False))
+            if not whole:
+                print(f"fss-server: action {number} or one before it was changed or removed", file=sys.stderr)
+                return BAD_DATA
+            last = link.hex()
+    finally:
+        engine.dispose()
+    print(f"fss-server: the log is whole; its last link is {last}", file=sys.stderr)
+    return OK

@@ -1,0 +1,159 @@
+"""`fss-server doctor`: everything that can be wrong with one server, looked at from its own machine."""
+
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import httpx
+from alembic.script import ScriptDirectory
+from cryptography import x509
+
+from campaign.errors import Problem, parse_problem
+from campaign.spec import parse_json, to_base64url
+from client import https
+from client.identity import Identity
+from client.program import BadSettings
+from fss import backend
+from servers.settings import Settings, load
+from servers.storage.migrate import SCRIPTS
+
+OK, WARNING, WRONG = "ok", "warning", "WRONG"
+WARN_DAYS, WARN_BYTES, LEAST_BYTES = 30, 5 << 30, 200 << 20
+WARN_SKEW_S, MOST_SKEW_S = 5, 60
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    verdict: str
+    detail: str
+
+
+def examine(config: Path, now: datetime, *, offline: bool = False) -> Iterator[Finding]:
+    """All of it; offline, what can be seen without the other server."""
+    try:
+        settings = load(config)
+        identity = Identity.load(settings.identity_file, settings.role)
+    except BadSettings as error:
+        yield Finding("settings", WRONG, str(error))
+        return
+    yield Finding("settings", OK, f"server {settings.role}, {config}")
+    yield Finding("version", OK, f"fss-ecdf {version('fss-ecdf')}, {backend()} kernel")
+    yield permissions(settings, config)
+    yield certificate("certificate", settings.tls.certificate, now)
+    yield certificate("peer's CA", settings.peer.ca, now)
+    yield disk(shutil.disk_usage(settings.data if settings.data.exists() else config.parent).free)
+    yield database(settings)
+    if not offline:
+        yield from peer(settings, identity, now)
+
+
+def permissions(settings: Settings, config: Path) -> Finding:
+    """Of folders; those of secret files are part of the settings' own check."""
+    for path in (config.parent, settings.data):
+        if path.exists() and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            return Finding("permissions", WRONG, f"{path} can be read by others: chmod 700 {path}")
+    return Finding("permissions", OK, "only their owner can read settings and data")
+
+
+def expiry(path: Path) -> datetime:
+    """When the first certificate of a file ends."""
+    return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+
+
+def certificate(what: str, path: Path, now: datetime) -> Finding:
+    try:
+        ends = expiry(path)
+    except ValueError:
+        return Finding(what, WRONG, f"{path} is not a certificate in PEM")
+    days, when = (ends - now).days, ends.strftime("%Y-%m-%d")
+    if ends <= now:
+        return Finding(what, WRONG, f"ended on {when}; put a new one into {path} and restart")
+    renew = f"; put a new one into {path} before that and restart"
+    return Finding(what, WARNING if days < WARN_DAYS else OK, f"until {when}, {days} days" + renew * (days < WARN_DAYS))
+
+
+def disk(free: int) -> Finding:
+    room = f"{free / (1 << 30):.1f} GiB free"
+    if free < LEAST_BYTES:
+        return Finding("disk", WRONG, f"{room}; uploads will soon be refused (storage-full): make room")
+    return Finding("disk", WARNING if free < WARN_BYTES else OK, room + "; make room soon" * (free < WARN_BYTES))
+
+
+def database(settings: Settings) -> Finding:
+    path = Path(settings.database_url.removeprefix("sqlite:///"))
+    if not path.exists():
+        return Finding("database", OK, "none yet; the first start makes it")
+    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+            found = db.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        return Finding(
+            "database", WRONG, f"{path} cannot be read ({error}); restore this server from its newest backup"
+        )
+    if verdict != "ok":
+        return Finding("database", WRONG, f"{path} is damaged ({verdict}); restore this server from its newest backup")
+    if found != head:
+        return Finding("database", WARNING, f"schema {found}, this program's is {head}; the next start changes it")
+    return Finding("database", OK, f"whole, schema {found}, {path.stat().st_size / (1 << 20):.1f} MiB")
+
+
+def peer(settings: Settings, identity: Identity, now: datetime) -> Iterator[Finding]:
+    try:
+        options = https.options(settings.peer_token(), settings.peer.ca, settings.peer.timeout_s)
+        with httpx.Client(base_url=str(settings.peer.url), **options) as client:
+            answer = client.get("/v1/peer/about")
+    except httpx.HTTPError as error:
+        why = "its certificate is not of peer-ca.pem" if "CERTIFICATE" in str(error) else type(error).__name__
+        yield Finding("peer", WRONG, f"{settings.peer.url} cannot be reached ({why})")
+        return
+    except Problem as problem:
+        yield Finding("peer", WRONG, problem.detail)
+        return
+    yield clock(answer.headers.get("date", ""), now)
+    if answer.status_code != 200:
+        refusal = parse_problem(answer.content)
+        detail = refusal.detail if refusal else f"answered {answer.status_code}"
+        yield Finding("peer", WRONG, f"{detail}: is the hash of our peer.token in its [tokens] peer?")
+        return
+    yield known(settings, identity, answer.content)
+
+
+def known(settings: Settings, identity: Identity, content: bytes) -> Finding:
+    """Who the other server says it is, and whom it takes us for."""
+    try:
+        about = parse_json(content)
+        role, runs, key, ours = (str(about[name]) for name in ("role", "version", "signing_key", "peer_signing_key"))
+    except (ValueError, KeyError, TypeError):
+        return Finding("peer", WRONG, "its answer is not well-formed; does it run another version?")
+    if role != str(1 - settings.role):
+        return Finding("peer", WRONG, f"both are server {role}: one must be 0, the other 1")
+    if key != settings.tokens.peer_signing_key:
+        return Finding("peer", WRONG, f'it signs with another key: [tokens] peer_signing_key = "{key}" would be right')
+    if ours != to_base64url(identity.signing_key):
+        return Finding("peer", WRONG, "it knows another signing key of ours; it needs the one that our init printed")
+    if runs != version("fss-ecdf"):
+        return Finding("peer", WARNING, f"it runs fss-ecdf {runs}, this is {version('fss-ecdf')}: upgrade one of them")
+    return Finding("peer", OK, f"{settings.peer.url} is server {role}, fss-ecdf {runs}")
+
+
+def clock(date: str, now: datetime) -> Finding:
+    """Against the other server's, to the second: closing times are those of each server's own clock."""
+    try:
+        skew = abs((parsedate_to_datetime(date).astimezone(UTC) - now).total_seconds())
+    except (TypeError, ValueError):
+        return Finding("clock", WARNING, "the other server did not say what time it is")
+    detail = f"within {max(1, round(skew))} s of the other server's"
+    if skew <= WARN_SKEW_S:
+        return Finding("clock", OK, detail)
+    detail = f"{skew:.0f} s apart from the other server's; set both by NTP"
+    return Finding("clock", WRONG if skew > MOST_SKEW_S else WARNING, detail)

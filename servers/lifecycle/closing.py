@@ -1,0 +1,73 @@
+"""Campaigns with seal = "at-closing": at their closing time, by this server's clock, they are sealed by themselves.
+
+Both servers look. Server 0 begins at once; server 1 gives it a while, so that as a rule one of them runs the protocol,
+and does it itself where server 0 is away. Nothing is remembered but in the database: after a restart it goes on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from campaign.errors import Problem, TooFewUploads
+from campaign.spec import Campaign, to_base64url
+from servers import log
+from servers.lifecycle.admission import seals_itself
+from servers.lifecycle.seal import Sealer
+from servers.storage.storage import Storage
+
+LOOK_S = 2.0
+TURN_S = 20  # that server 1 waits for server 0
+
+
+class Closer:
+    """Looks for what is due until it is stopped."""
+
+    def __init__(
+        self,
+        role: int,
+        storage: Storage,
+        sealer: Sealer,
+        call: Callable[[], None],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._storage, self._sealer, self._call, self._clock = storage, sealer, call, clock
+        self._patience = timedelta(seconds=role * TURN_S)
+        self._task: asyncio.Task[None] | None = None
+        self._too_few: set[bytes] = set()  # nothing more can come, so sealing again would fail again
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                for campaign in await asyncio.to_thread(self.due):
+                    await self._seal(campaign)
+            except Exception as error:  # a busy database: the next look finds it again
+                log.event("closing-failed", error=type(error).__name__)
+            await asyncio.sleep(LOOK_S)
+
+    def due(self) -> list[Campaign]:
+        now = self._clock() - self._patience
+        waiting = [name for name in self._storage.waves.not_fixed() if name not in self._too_few]
+        campaigns = [self._storage.campaigns.fixed(name).campaign for name in waiting]
+        return [campaign for campaign in campaigns if seals_itself(campaign, now)]
+
+    async def _seal(self, campaign: Campaign) -> None:
+        name = to_base64url(campaign.id)
+        try:
+            wave, _ = await self._sealer.seal(campaign, by_operator=False)
+        except Problem as problem:
+            if isinstance(problem, TooFewUploads):
+                self._too_few.add(campaign.id)
+            log.event("not-sealed-at-closing", campaign=name, code=problem.code)
+            return
+        log.event("sealed-at-closing", campaign=name, state=wave.state)
+        self._call()

@@ -1,0 +1,291 @@
+"""What keeps a server well: doctor, backup and restore, new tokens, the log of actions, expiry as a metric."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from campaign.errors import PeerUnavailable
+from campaign.spec import to_base64url
+from client.identity import Identity
+from client.program import BadSettings
+from client.tokens import hash_token
+from harness.live import Pair, name
+from operators.setup import init_pair
+from programs.server import main
+from servers import doctor
+from servers.backup import backup, restore
+from servers.doctor import OK, WARNING, WRONG
+from servers.settings import load
+from servers.storage.actions import Action, Actions
+from servers.storage.storage import Storage
+from tests.commands import Done, call
+from tests.servers.conftest import new_campaign, values
+
+NOW = datetime.now(UTC)
+
+
+def config(pair: Pair, role: int = 0) -> Path:
+    return pair.folder / f"server{role}" / "server.toml"
+
+
+def run(*args: str) -> Done:
+    return call(main, *args)
+
+
+def test_a_well_server(pair: Pair) -> None:
+    done = run("doctor", "--config", str(config(pair)))
+    assert done.returncode == 0, done.stdout
+    found = [line.split()[0] for line in done.stdout.splitlines()]
+    assert found == [
+        "settings",
+        "version",
+        "permissions",
+        "certificate",
+        "peer's",
+        "disk",
+        "database",
+        "clock",
+        "peer",
+    ]
+    assert "is server 1, fss-ecdf" in done.stdout
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Path:
+    """Settings of a server that nobody started; returns their file."""
+    init_pair(tmp_path / "pair", ("127.0.0.1", "127.0.0.1"), (1, 2))
+    return tmp_path / "pair" / "server0" / "server.toml"
+
+
+def _said(path: Path, what: str, now: datetime = NOW) -> doctor.Finding:
+    return next(finding for finding in doctor.examine(path, now) if finding.what == what)
+
+
+def test_a_server_without_its_peer(alone: Path) -> None:
+    found = _said(alone, "peer")
+    assert (found.verdict, found.detail) == (WRONG, "https://127.0.0.1:2/ cannot be reached (ConnectError)")
+    done = run("doctor", "--config", str(alone))
+    assert done.returncode == 77
+    assert run("doctor", "--offline", "--config", str(alone)).returncode == 0
+    assert _said(alone, "database").detail == "none yet; the first start makes it"
+
+
+def test_wrong_settings_and_permissions(alone: Path) -> None:
+    alone.parent.chmod(0o755)
+    assert f"can be read by others: chmod 700 {alone.parent}" in _said(alone, "permissions").detail
+    (alone.parent / "peer.token").chmod(0o644)
+    found = list(doctor.examine(alone, NOW))
+    assert [(f.what, f.verdict) for f in found] == [("settings", WRONG)]
+    assert "must be readable by its owner only" in found[0].detail
+
+
+def test_certificates_that_end(alone: Path) -> None:
+    assert _said(alone, "certificate").verdict == OK
+    soon, late = NOW + timedelta(days=350), NOW + timedelta(days=400)
+    assert (_said(alone, "certificate", soon).verdict, _said(alone, "peer's CA", late).verdict) == (WARNING, WRONG)
+    assert "put a new one into" in _said(alone, "certificate", soon).detail
+    assert "ended on" in _said(alone, "certificate", late).detail
+    (alone.parent / "cert.pem").write_text("nonsense")
+    assert "is not a certificate in PEM" in _said(alone, "certificate").detail
+
+
+def test_disk_and_clock() -> None:
+    assert [doctor.disk(free).verdict for free in (1 << 40, 1 << 30, 1 << 20)] == [OK, WARNING, WRONG]
+    date = "Tue, 17 Nov 2026 00:00:00 GMT"
+    skews = [datetime(2026, 11, 17, 0, 0, seconds, tzinfo=UTC) for seconds in (3, 30)]
+    far = datetime(2026, 11, 17, 0, 5, tzinfo=UTC)
+    assert [doctor.clock(date, now).verdict for now in (*skews, far)] == [OK, WARNING, WRONG]
+    assert "300 s apart from the other server's; set both by NTP" in doctor.clock(date, far).detail
+    assert "did not say what time it is" in doctor.clock("", far).detail
+
+
+def test_damaged_and_old_databases(alone: Path) -> None:
+    path = alone.parent / "data" / "server.db"
+    Storage(f"sqlite:///{path}").close()
+    assert _said(alone, "database").verdict == OK
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE alembic_version SET version_num = '0000'")
+        db.commit()
+    assert "schema 0000, this program's is 0001" in _said(alone, "database").detail
+    path.write_bytes(b"nonsense" * 1000)
+    assert "restore this server from its newest backup" in _said(alone, "database").detail
+
+
+def test_whom_the_other_server_is(alone: Path) -> None:
+    settings = load(alone)
+    identity = Identity.load(settings.identity_file, 0)
+    mine = to_base64url(identity.signing_key)
+    right = {
+        "role": 1,
+        "version": version("fss-ecdf"),
+        "signing_key": settings.tokens.peer_signing_key,
+        "peer_signing_key": mine,
+    }
+    for change, verdict, said in (
+        ({}, OK, "is server 1"),
+        ({"role": 0}, WRONG, "both are server 0"),
+        ({"signing_key": mine}, WRONG, f'[tokens] peer_signing_key = "{mine}" would be right'),
+        ({"peer_signing_key": "x"}, WRONG, "it knows another signing key of ours"),
+        ({"version": "0.0"}, WARNING, "it runs fss-ecdf 0.0"),
+    ):
+        found = doctor.known(settings, identity, json.dumps({**right, **change}).encode())
+        assert found.verdict == verdict
+        assert said in found.detail
+    assert "not well-formed" in doctor.known(settings, identity, b"[]").detail
+
+
+def test_a_token_that_the_other_server_does_not_know(pair: Pair, tmp_path: Path) -> None:
+    shutil.copytree(pair.folder / "server0", tmp_path / "copy", ignore=shutil.ignore_patterns("data"))
+    tmp_path.joinpath("copy").chmod(0o700)
+    path = tmp_path / "copy" / "server.toml"
+    done = run("tokens", "rotate", "peer", "--config", str(path))
+    token = (tmp_path / "copy" / "peer.token").read_text().strip()
+    assert f'peer = "{hash_token(token)}"' in done.stdout
+    assert "is the hash of our peer.token in its [tokens] peer?" in _said(path, "peer").detail
+
+
+@pytest.mark.parametrize("kind", ["operator", "analyst"])
+def test_new_tokens(alone: Path, kind: str) -> None:
+    old = (alone.parent / f"{kind}.token").read_text().strip()
+    assert getattr(load(alone).tokens, kind) == hash_token(old)
+    done = run("tokens", "rotate", kind, "--config", str(alone))
+    assert "restart the server, and the old one opens nothing" in done.stdout
+    new = alone.parent / f"{kind}.token"
+    assert new.read_text().strip() != old
+    assert new.stat().st_mode & 0o777 == alone.stat().st_mode & 0o777 == 0o600
+    assert getattr(load(alone).tokens, kind) == hash_token(new.read_text().strip())
+
+
+@pytest.fixture
+def broken_up(tmp_path: Path) -> Iterator[Pair]:
+    with Pair(tmp_path) as started:
+        yield started
+
+
+def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: Pair, tmp_path: Path) -> None:
+    pair = broken_up
+    campaign = new_campaign()
+    pair.create(campaign)
+    pair.upload_values(campaign, campaign.place(values(20)).positions)
+    made = run("backup", "--config", str(config(pair)), str(tmp_path / "early"))
+    assert made.returncode == 0, made.stderr
+    assert "encrypt it before it travels" in made.stdout
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "early").rglob("*"))
+    again = run("backup", "--config", str(config(pair)), str(tmp_path / "early"))
+    assert "a backup is never overwritten" in again.stderr
+    running = run("restore", "--config", str(config(pair)), str(tmp_path / "early"))
+    assert "another server runs on" in running.stderr
+
+    # Nothing was sealed since: the early backup may be restored, and what came later is sent again.
+    pair.upload_values(campaign, np.array([1, 2]))
+    pair.stop(0)
+    early = run("restore", "--config", str(config(pair)), str(tmp_path / "early"))
+    assert early.returncode == 0, early.stderr
+    assert "parties send again what came after the backup" in early.stdout
+    pair.start(0)
+    assert pair.status(campaign)["uploads"] == 20
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    assert run("backup", "--config", str(config(pair)), str(tmp_path / "late")).returncode == 0
+    pair.stop(0)
+
+    # Older than the sealing: this server knows it from its own database, and from the other server if that is lost.
+    for _ in range(2):
+        refused = run("restore", "--config", str(config(pair)), str(tmp_path / "early"))
+        assert refused.returncode == 77
+        assert "would be a second release about the same people" in refused.stderr
+        shutil.rmtree(pair.folder / "server0" / "data", ignore_errors=True)
+    assert "the other server has it sealed" in refused.stderr
+    (pair.folder / "server0" / "data").mkdir(mode=0o700)
+    (pair.folder / "server0" / "data" / "server.db").write_bytes(b"damaged" * 1000)  # what backups are for
+    late = run("restore", "--config", str(config(pair)), str(tmp_path / "late"))
+    assert late.returncode == 0, late.stderr
+    pair.start(0)
+    pair.wait_ready(campaign)
+    assert pair.status(campaign)["count"] == 20
+    # What was deleted since a backup stays deleted.
+    with pair.operator(0) as client:
+        client.delete(f"/v1/campaigns/{name(campaign)}")
+    pair.stop(0)
+    assert run("restore", "--config", str(config(pair)), str(tmp_path / "late")).returncode == 0
+    pair.start(0)
+    with pair.operator(0) as client:
+        assert client.get(f"/v1/campaigns/{name(campaign)}").status_code == 410
+    pair.stop(0)
+    pair.stop(1)
+    shutil.rmtree(pair.folder / "server0" / "data")
+    with pytest.raises(PeerUnavailable, match="only it knows whether a campaign was sealed after this backup"):
+        restore(load(config(pair)), tmp_path / "early")
+
+
+def test_backups_that_are_not_this_servers_or_not_whole(alone: Path, tmp_path: Path) -> None:
+    other = alone.parents[1] / "server1" / "server.toml"
+    with pytest.raises(BadSettings, match="has not been started yet"):
+        backup(load(alone), alone, tmp_path / "b", NOW)
+    Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}").close()
+    assert "server.db" in backup(load(alone), alone, tmp_path / "b", NOW)
+    with pytest.raises(BadSettings, match="a backup of server 0, and the settings are server 1's"):
+        restore(load(other), tmp_path / "b")
+    assert restore(load(alone), tmp_path / "b") == NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+    identity = alone.parent / "identity.secret"
+    kept = identity.read_text()
+    identity.write_text("00" * 32 + "\n")
+    with pytest.raises(BadSettings, match="is not the identity that the backup was made with; copy"):
+        restore(load(alone), tmp_path / "b")
+    identity.write_text(kept)
+    (tmp_path / "b" / "server.db").write_bytes(b"other")
+    with pytest.raises(BadSettings, match="missing or changed since the backup was made"):
+        restore(load(alone), tmp_path / "b")
+    with pytest.raises(BadSettings, match="not a complete backup"):
+        restore(load(alone), tmp_path)
+
+
+def test_what_operators_did_is_exported_and_no_token_is_in_it(pair: Pair) -> None:
+    campaign = new_campaign()
+    pair.create(campaign)
+    pair.agree(campaign, 0)
+    with pair.operator(0) as client:
+        client.delete(f"/v1/campaigns/{name(campaign)}/seal")
+        client.delete(f"/v1/campaigns/{name(campaign)}")
+    done = run("log", "export", "--config", str(config(pair)))
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    mine = [(row["action"], row["outcome"]) for row in rows if row["campaign"] == name(campaign)]
+    assert mine == [("create", "done"), ("seal", "seal-not-agreed"), ("retract", "done"), ("delete", "done")]
+    assert f"its last link is {rows[-1]['link']}" in done.stderr
+    for secret in (pair.servers[0].operator, pair.upload_tokens[campaign.id]):
+        assert secret not in done.stdout
+        assert hash_token(secret) not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE actions SET outcome = 'x' WHERE number = 2", "DELETE FROM actions WHERE number = 2"]
+)
+def test_a_log_that_was_changed_is_noticed(alone: Path, change: str) -> None:
+    storage = Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}")
+    for number in range(3):
+        storage.actions.add(Action("2026-01-01T00:00:00Z", "seal", f"c{number}", "done"))
+    assert [whole for *_, whole in Actions(storage.engine).all()] == [True] * 3
+    with storage.engine.connect() as db:
+        db.exec_driver_sql(change)
+        db.commit()
+    storage.close()
+    done = run("log", "export", "--config", str(alone))
+    assert done.returncode == 65
+    assert "was changed or removed" in done.stderr
+
+
+def test_the_end_of_the_certificate_is_a_metric(pair: Pair) -> None:
+    with pair.operator(0) as client:
+        text = client.get("/metrics").text
+    told = next(line for line in text.splitlines() if line.startswith("fss_certificate_not_after_seconds "))
+    assert float(told.split()[1]) == doctor.expiry(pair.folder / "server0" / "cert.pem").timestamp()
+    assert "\nfss_disk_free_bytes " in text
