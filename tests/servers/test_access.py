@@ -35,7 +35,7 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/thaw", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/agree", {"peer"}),
 ]
-PUBLIC = {"/healthz", "/readyz", "/v1/campaigns/{cid}"}
+PUBLIC = {"/healthz", "/readyz", "/docs", "/v1/campaigns/{cid}"}
 
 
 def tokens(pair: Pair, campaign: Campaign) -> dict[str, str]:
