@@ -2,6 +2,7 @@
 # make demo   see it work                     make bench    measure it (DATA=folder: with the paper's data)
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
+# make release   a release up to publishing    make update   newer versions of all packages, and every check
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 # From any folder: make -f FOLDER/Makefile test works in FOLDER.
@@ -21,7 +22,7 @@ NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
 CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize clean
+.PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize release update clean
 
 test: lint
 	$(PARALLEL) -m "not faults and not slow"
@@ -61,6 +62,15 @@ audit: .venv/ready
 	$(INSTALL) --editable '.[dev,audit]'
 	$(BIN)/python -m bench audit
 
+# What would be published: built, checked, installed apart, with the demo run from it, in dist/.
+release: .venv/ready-release
+	$(BIN)/python -m tools.release
+
+# The newest versions of everything into constraints.txt, then all that must hold.
+update:
+	$(PYTHON) -m tools.update
+	.ci/run
+
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -90,7 +100,11 @@ bench: .venv/ready-bench
 	$(INSTALL) --editable '.[dev,bench]'
 	@touch $@
 
+.venv/ready-release: .venv/ready
+	$(INSTALL) --editable '.[dev,release]'
+	@touch $@
+
 clean:
-	rm -rf .venv bench-results build fss/*.so
+	rm -rf .venv bench-results build dist fss/*.so
 
 endif
