@@ -84,15 +84,15 @@ def _build(source: Path, out: Path) -> Path:
 def _install(wheel: Path, source: Path, environment: Path) -> Path:
     _run([sys.executable, "-m", "venv", environment], "an empty environment")
     programs = environment / "bin"
-    pinned = ["--quiet", "--disable-pip-version-check", "--constraint", source / "constraints.txt"]
-    _run([programs / "pip", "install", *pinned, f"{wheel}[all]"], "installed into it")
+    words: list[str | Path] = [programs / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*words, "--constraint", source / "constraints.txt", f"{wheel}[all]"], "installed into it")
     return programs
 
 
 def _bill_of_materials(programs: Path, target: Path) -> None:
     """What an installation has in it, as CycloneDX."""
-    words = ["-m", "cyclonedx_py", "environment", "--output-reproducible", "--output-file", target, programs / "python"]
-    _run([sys.executable, *words], "bill of materials written")
+    words: list[str | Path] = [sys.executable, "-m", "cyclonedx_py", "environment", "--output-reproducible"]
+    _run([*words, "--output-file", target, programs / "python"], "bill of materials written")
 
 
 def _demo(programs: Path, out: Path) -> None:
