@@ -17,14 +17,22 @@ BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Tests of one module share its servers, so a module stays in one process.
 PARALLEL = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope
+# Read modules once, whatever the shell says: a run starts a hundred interpreters.
+unexport PYTHONDONTWRITEBYTECODE
+# Tests run beside each other: threads of the linear algebra would only wait for one another.
+test units test-numpy slow faults chaos: export OPENBLAS_NUM_THREADS = 1
 
 NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
 CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: test test-numpy slow faults chaos audit lint demo bench sanitize release update clean
+.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs containers sanitize release update clean
 
-test: lint
+# Types are checked beside the tests: alone they would leave a core idle.
+test: .venv/ready
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint units
+
+units: .venv/ready
 	$(PARALLEL) -m "not faults and not slow"
 
 # The core and the whole protocol once more, without the native kernel.

@@ -70,11 +70,11 @@ def _of_whole_tree(depth: int, epsilon: float, instances: int, count: int, seed:
 def _largest(campaign: Campaign, rates: Mapping[Strata, Floats], seed: int) -> Floats:
     """The largest deviation of each simulated curve, in standard errors, over all strata."""
     variances = {strata: CountNoise(campaign, strata).rate_variances(r) for strata, r in rates.items()}
-    found: list[float] = []
+    largest: list[float] = []
     for noise in simulated(campaign, seed):
         parts = [_standardised(campaign, noise, s, rates[s], np.sqrt(v)) for s, v in variances.items()]
-        found.extend(np.max(parts, axis=0))
-    return np.array(found)
+        largest.extend(np.max(parts, axis=0))
+    return np.array(largest)
 
 
 def simulated(campaign: Campaign, seed: int = 0) -> Iterator[Floats]:

@@ -168,7 +168,7 @@ class Calibration(Tabular):
 
     def limits(self, confidence: float = 0.95) -> Mapping[Interval, tuple[Floats, Floats]]:
         """Both intervals of `observed`."""
-        g, q, z, found = self.groups, self.groups.upper_ends.size, uncertainty.z_score(confidence), {}
+        g, q, z, ends = self.groups, self.groups.upper_ends.size, uncertainty.z_score(confidence), {}
         of_both = g.noise[: 2 * q, : 2 * q]
         positive, negative = np.diag(of_both)[q:], np.diag(of_both)[:q]
         shared = np.diag(of_both[q:, :q])
@@ -177,11 +177,11 @@ class Calibration(Tabular):
             binomial = np.maximum(g.sizes, 0.0) if kind == "population" else np.zeros(q)
             quadratic = positive, binomial - 2 * with_size, size_variance - binomial
             low, high = ratio_interval(g.table[1], g.sizes, quadratic, z)
-            found[kind] = (
+            ends[kind] = (
                 np.where(g.used, np.fmin(low, self.observed), np.nan),
                 np.where(g.used, np.fmax(high, self.observed), np.nan),
             )
-        return found
+        return ends
 
     def columns(self) -> Columns:
         g = self.groups
@@ -215,15 +215,15 @@ class Calibration(Tabular):
     @property
     def notes(self) -> list[str]:
         out = int((~self.groups.used).sum())
-        found = [f"{out} groups with less than {LEAST_EXPECTED:g} expected are left out"] if out else []
+        told = [f"{out} groups with less than {LEAST_EXPECTED:g} expected are left out"] if out else []
         if np.isnan(self.statistic):
-            return [*found, "fewer than three groups are left: no statistic. Take wider groups or a larger epsilon"]
+            return [*told, "fewer than three groups are left: no statistic. Take wider groups or a larger epsilon"]
         if self.null_mean > 1.25 * self.degrees_of_freedom:
-            found.append(
+            told.append(
                 f"noise alone lifts H of a calibrated model from {self.degrees_of_freedom} to {self.null_mean:.1f}: "
                 "trust the corrected H and the p-value that includes the noise, not chi-square's"
             )
-        return found
+        return told
 
 
 def _ratio(above: Floats, below: Floats, used: NDArray[np.bool_]) -> Floats:
@@ -236,16 +236,16 @@ def hosmer_lemeshow(groups: Groups, *, fitted: bool = True, runs: int = _RUNS, s
     freedom = int(used.sum()) - (2 if fitted else 0)
     if used.sum() < 3:
         return Calibration(groups, fitted, np.nan, np.nan, freedom, np.nan, np.nan, np.nan)
-    found = float(statistic(groups, groups.table[:2] - groups.table[2:]))
+    h = float(statistic(groups, groups.table[:2] - groups.table[2:]))
     simulated = _null(groups, fitted, runs, np.random.default_rng(seed))
     return Calibration(
         groups,
         fitted,
-        found,
-        max(0.0, found - noise_in_statistic(groups)),
+        h,
+        max(0.0, h - noise_in_statistic(groups)),
         freedom,
-        float(chdtrc(freedom, found)),
-        float((1 + (simulated >= found).sum()) / (runs + 1)),
+        float(chdtrc(freedom, h)),
+        float((1 + (simulated >= h).sum()) / (runs + 1)),
         float(simulated.mean()),
     )
 

@@ -25,6 +25,7 @@ def main(argv: list[str] | None = None) -> int:
         # Loaded once it is known what to do: help and mistakes are answered at once.
         run: Callable[[argparse.Namespace], None] = getattr(import_module(args.module), args.run)
         run(args)
+        sys.stdout.flush()
         return program.OK
     except (Problem, OSError) as trouble:
         return program.tell("fss-analyst", trouble)

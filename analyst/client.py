@@ -152,9 +152,9 @@ class AsyncClient(Asking):
         async with self._fetching:
             if self._release is None:
                 campaign = await self.campaign()
-                found = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
-                parts = [curve for curve, _ in found]
-                self._release = Release.of_strata(campaign, found[0][1], parts, self._on_grid)
+                answers = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
+                parts = [curve for curve, _ in answers]
+                self._release = Release.of_strata(campaign, answers[0][1], parts, self._on_grid)
         return self._release
 
     async def _stratum(self, campaign: Campaign, stratum: str) -> tuple[Floats, int]:

@@ -49,23 +49,23 @@ def ecdf(args: argparse.Namespace) -> None:
 def quantile(args: argparse.Namespace) -> None:
     with _client(args) as client:
         curve = client.curve(args.stratum, smoothing=args.smoothing)
-        made = curve.quantile(args.levels, args.confidence)
-        show(args, made, client.campaign())
+        quantiles = curve.quantile(args.levels, args.confidence)
+        show(args, quantiles, client.campaign())
         if not (args.json or args.csv):
             mean = curve.mean_estimate(args.confidence)
             low, high = mean.interval("population", args.confidence)
             told = f"{args.confidence:.0%} population interval {short(low)} to {short(high)}"
             print(f"\nmean {short(mean.value)}, {told}")
         more = {"confidence": args.confidence, "interval": args.interval}
-        _draw(args, lambda plots: plots.ecdf(curve, quantiles=made, **more))
+        _draw(args, lambda plots: plots.ecdf(curve, quantiles=quantiles, **more))
 
 
 def histogram(args: argparse.Namespace) -> None:
     with _client(args) as client:
         edges = args.edges or args.bins
-        made = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
-        show(args, made, client.campaign())
-        _draw(args, lambda plots: plots.histogram(made, client.campaign().title, interval=args.interval))
+        bars = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
+        show(args, bars, client.campaign())
+        _draw(args, lambda plots: plots.histogram(bars, client.campaign().title, interval=args.interval))
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -74,24 +74,24 @@ def compare(args: argparse.Namespace) -> None:
         if len(strata) != 2:
             raise InvalidQuery("name two with --strata: this campaign has " + ", ".join(map(repr, strata)))
         first, second = strata
-        made = client.compare(first, second, smoothing=args.smoothing, confidence=args.confidence)
-        show(args, made, client.campaign())
+        comparison = client.compare(first, second, smoothing=args.smoothing, confidence=args.confidence)
+        show(args, comparison, client.campaign())
         curves = [client.curve(name, smoothing=args.smoothing) for name in (first, second)]
         _draw(args, lambda plots: plots.ecdf(*curves, confidence=args.confidence, interval=args.interval))
 
 
 def roc(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        made = client.roc(args.negative, args.positive, smoothing=args.smoothing)
-        show(args, made, client.campaign())
-        _draw(args, lambda plots: plots.roc(made, args.confidence, args.interval))
+        curves = client.roc(args.negative, args.positive, smoothing=args.smoothing)
+        show(args, curves, client.campaign())
+        _draw(args, lambda plots: plots.roc(curves, args.confidence, args.interval))
 
 
 def compare_areas(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        made = client.compare_areas(tuple(args.first), tuple(args.second), confidence=args.confidence)
-        show(args, made, client.campaign())
-        _draw(args, lambda plots: plots.forest(made, args.interval))
+        areas = client.compare_areas(tuple(args.first), tuple(args.second), confidence=args.confidence)
+        show(args, areas, client.campaign())
+        _draw(args, lambda plots: plots.forest(areas, args.interval))
 
 
 def calibration(args: argparse.Namespace) -> None:
@@ -102,16 +102,16 @@ def calibration(args: argparse.Namespace) -> None:
             _draw(args, lambda plots: plots.calibration_curve(curve, args.interval))
             return
         fitted = not args.external
-        made = (
+        result = (
             _spent(client, args)
             if args.spend is not None
             else client.calibration(args.ends or args.groups, args.negative, args.positive, fitted=fitted)
         )
-        show(args, made, client.campaign())
+        show(args, result, client.campaign())
         if args.spend is not None:
             left = client.budget().remaining
             print(f"\nspent epsilon {args.spend:g} of the reserve; {left:g} remain", file=sys.stderr)
-        _draw(args, lambda plots: plots.calibration(made, args.interval))
+        _draw(args, lambda plots: plots.calibration(result, args.interval))
 
 
 def _spent(client: Client, args: argparse.Namespace) -> Calibration:
@@ -125,8 +125,8 @@ def _spent(client: Client, args: argparse.Namespace) -> Calibration:
 
 def summary(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        made = client.summary(args.stratum, trim=args.trim, confidence=args.confidence)
-        show(args, made, client.campaign())
+        statistics = client.summary(args.stratum, trim=args.trim, confidence=args.confidence)
+        show(args, statistics, client.campaign())
         chosen = client.release().strata(args.stratum)
         curves = [client.curve(name, smoothing=args.smoothing) for name in chosen]
         _draw(args, lambda plots: plots.box(*curves, interval=args.interval))
@@ -136,31 +136,31 @@ def lorenz(args: argparse.Namespace) -> None:
     from analyst.distribution import Lorenz
 
     with _client(args) as client:
-        made = Lorenz(client.curve(args.stratum, smoothing=args.smoothing))
-        show(args, made, client.campaign())
-        _draw(args, lambda plots: plots.lorenz(made, interval=args.interval))
+        shares = Lorenz(client.curve(args.stratum, smoothing=args.smoothing))
+        show(args, shares, client.campaign())
+        _draw(args, lambda plots: plots.lorenz(shares, interval=args.interval))
 
 
 def model(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        made = client.model(args.negative, args.positive, confidence=args.confidence)
-        show(args, made.performance(args.threshold, args.specificity), client.campaign())
-        _draw(args, lambda plots: plots.decision(made.decision(), args.interval))
+        scores = client.model(args.negative, args.positive, confidence=args.confidence)
+        show(args, scores.performance(args.threshold, args.specificity), client.campaign())
+        _draw(args, lambda plots: plots.decision(scores.decision(), args.interval))
 
 
 def decision(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        made = client.model(args.negative, args.positive, confidence=args.confidence).decision(args.thresholds)
-        show(args, made, client.campaign())
-        _draw(args, lambda plots: plots.decision(made, args.interval))
+        benefits = client.model(args.negative, args.positive, confidence=args.confidence).decision(args.thresholds)
+        show(args, benefits, client.campaign())
+        _draw(args, lambda plots: plots.decision(benefits, args.interval))
 
 
 def survival(args: argparse.Namespace) -> None:
     with _client(args) as client:
         more = {"smoothing": args.smoothing, "confidence": args.confidence}
         curves = client.survival(args.at, hazard=args.hazard, **more)
-        made = client.survival_summary(args.horizon, **more) if args.summary else curves
-        show(args, made, client.campaign())
+        table = client.survival_summary(args.horizon, **more) if args.summary else curves
+        show(args, table, client.campaign())
         if not (args.summary or args.json or args.csv):
             from analyst.survival import log_rank
 

@@ -42,9 +42,9 @@ class Comparison(Estimates):
     @property
     def distance(self) -> Ranged:
         """The Kolmogorov-Smirnov distance."""
-        found = self.rows[0]
-        assert isinstance(found, Ranged)
-        return found
+        row = self.rows[0]
+        assert isinstance(row, Ranged)
+        return row
 
     @property
     def superiority(self) -> Estimate:
@@ -104,19 +104,21 @@ def ks_distance(first: Curve, second: Curve, confidence: float = 0.95, seed: int
         least = max(0.0, float(np.maximum(low - other_high, other_low - high).max()))
         ranges[kind] = least, float(np.maximum(high - other_low, other_high - low).max())
     at = int(np.argmax(apart))
-    found = Ranged("Kolmogorov-Smirnov distance", float(apart[at]), math.nan, math.nan, SHARE, None, ranges, confidence)
-    return found, campaign.grid.labels(np.array([at]))[0]
+    distance = Ranged(
+        "Kolmogorov-Smirnov distance", float(apart[at]), math.nan, math.nan, SHARE, None, ranges, confidence
+    )
+    return distance, campaign.grid.labels(np.array([at]))[0]
 
 
 def kolmogorov_smirnov_p(first: Curve, second: Curve, seed: int = 0) -> float:
     """The share of simulated pairs of equal groups, with this noise, whose published curves are as far apart."""
     campaign, rng = first.campaign, np.random.default_rng([seed, 7])
     pooled = np.maximum(first.cells, 0.0) + np.maximum(second.cells, 0.0)
-    shares, found = pooled / pooled.sum(), _apart(first.counts, second.counts)
+    shares, observed = pooled / pooled.sum(), _apart(first.counts, second.counts)
     reached, runs = 0, bands.curves_for(campaign)
     for row in bands.simulated_parts(campaign, [first.strata, second.strata], runs, seed):
         drawn = [np.cumsum(rng.multinomial(round(curve.total), shares)).astype(float) for curve in (first, second)]
-        reached += _apart(*(_published(d, e) for d, e in zip(drawn, row, strict=True))) >= found - 1e-12
+        reached += _apart(*(_published(d, e) for d, e in zip(drawn, row, strict=True))) >= observed - 1e-12
     return (1 + reached) / (runs + 1)
 
 
@@ -160,20 +162,20 @@ def difference_of_quantiles(
     first: Curve, second: Curve, confidence: float = 0.95, levels: Sequence[float] = (0.5,)
 ) -> list[Ranged]:
     """second - first at each level, from both quantiles' intervals."""
-    found = [quantile_estimates(curve, levels, confidence) for curve in (first, second)]
+    both = [quantile_estimates(curve, levels, confidence) for curve in (first, second)]
     names = ["difference of medians" if level == 0.5 else f"difference of {level:g} quantiles" for level in levels]
-    return [moved(name, a, b) for name, a, b in zip(names, *found, strict=True)]
+    return [moved(name, a, b) for name, a, b in zip(names, *both, strict=True)]
 
 
 def quantile_estimates(curve: Curve, levels: Sequence[float], confidence: float = 0.95) -> list[Ranged]:
     """Quantiles as numbers."""
-    made, tau, found = curve.quantile(levels, confidence), curve.thresholds, []
+    quantiles, tau, rows = curve.quantile(levels, confidence), curve.thresholds, []
     for i, level in enumerate(levels):
-        ranges = {kind: (float(tau[low[i]]), float(tau[high[i]])) for kind, (low, high) in made.indices.items()}
+        ranges = {kind: (float(tau[low[i]]), float(tau[high[i]])) for kind, (low, high) in quantiles.indices.items()}
         name = "median" if level == 0.5 else f"{level:g} quantile"
-        value = float(tau[made.index[i]])
-        found.append(Ranged(name, value, math.nan, math.nan, ranges=ranges, confidence=confidence))
-    return found
+        value = float(tau[quantiles.index[i]])
+        rows.append(Ranged(name, value, math.nan, math.nan, ranges=ranges, confidence=confidence))
+    return rows
 
 
 def difference_of_areas(first: Roc, second: Roc) -> Estimate:
@@ -184,6 +186,8 @@ def difference_of_areas(first: Roc, second: Roc) -> Estimate:
         raise InvalidQuery("two areas are compared between four different strata")
     signed = [(curve, -g) for curve, g in parts] + more
     sampling = first.area.sampling_error**2 + second.area.sampling_error**2
-    found = estimate("difference of AUCs", b - a, signed, bounds=(-1.0, 1.0), sampling_variance=sampling)
-    p = 2 * NormalDist().cdf(-abs(found.value) / max(found.population_error, 1e-300))
-    return Estimate(found.name, found.value, found.noise_error, found.sampling_error, found.bounds, p)
+    difference = estimate("difference of AUCs", b - a, signed, bounds=(-1.0, 1.0), sampling_variance=sampling)
+    p = 2 * NormalDist().cdf(-abs(difference.value) / max(difference.population_error, 1e-300))
+    return Estimate(
+        difference.name, difference.value, difference.noise_error, difference.sampling_error, difference.bounds, p
+    )

@@ -219,12 +219,12 @@ class Curve(Tabular):
         self, levels: Sequence[float], middle: list[int], kind: Interval, confidence: float
     ) -> tuple[list[int], list[int]]:
         z, lower, upper = uncertainty.z_score(confidence), [], []
-        for level, found in zip(levels, middle, strict=True):
+        for level, index in zip(levels, middle, strict=True):
             sampling = self.raw_total * level * (1 - level) if kind == "population" else 0.0
             errors = np.sqrt(self.noise.rate_variances(level) + sampling)
             low, high = quantile.interval(self.raw, errors, quantile.target(level, self.raw_total), z)
-            lower.append(min(low, found))
-            upper.append(max(high, found))
+            lower.append(min(low, index))
+            upper.append(max(high, index))
         return lower, upper
 
     def _labels(self, index: Sequence[int]) -> list[Any]:
@@ -279,3 +279,16 @@ class Curve(Tabular):
             "mechanism": self.campaign.mechanism,
             "smoothing": self.smoothing,
         }
+
+
+def about_outcomes(negative: Curve, positive: Curve) -> dict[str, Any]:
+    """What two strata of one release, those without and those with an outcome, say of themselves."""
+    return {
+        "negative": negative.stratum,
+        "positive": positive.stratum,
+        "n": negative.n,
+        "n_negative": negative.total,
+        "n_positive": positive.total,
+        "epsilon": negative.epsilon,
+        "smoothing": negative.smoothing,
+    }

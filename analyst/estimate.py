@@ -91,11 +91,11 @@ def estimate(
 
 def weights(parts: Sequence[Part]) -> dict[str, Floats]:
     """What each cell of each stratum counts; a pooled curve's slopes are those of all its strata."""
-    found: dict[str, Floats] = {}
+    by_stratum: dict[str, Floats] = {}
     for curve, slopes in parts:
         for stratum in curve.strata:
-            found[stratum] = found[stratum] + slopes if stratum in found else slopes
-    return found
+            by_stratum[stratum] = by_stratum[stratum] + slopes if stratum in by_stratum else slopes
+    return by_stratum
 
 
 def sample_variance(parts: Sequence[Part]) -> float:
@@ -148,18 +148,18 @@ class Estimates(Tabular):
     confidence: float = 0.95
 
     def __getitem__(self, name: str) -> Estimate:
-        found = [row for row in self.rows if row.name == name]
-        if not found:
+        named = [row for row in self.rows if row.name == name]
+        if not named:
             raise InvalidQuery(f"there is no {name!r} among {', '.join(repr(row.name) for row in self.rows)}")
-        return found[0]
+        return named[0]
 
     def columns(self) -> Columns:
         both = {kind: [row.interval(kind, self.confidence) for row in self.rows] for kind in INTERVALS}
-        found: dict[str, Any] = {"statistic": [r.name for r in self.rows], "value": [r.value for r in self.rows]}
-        found |= limits_as_columns({kind: tuple(zip(*ends, strict=True)) for kind, ends in both.items()})
+        table: dict[str, Any] = {"statistic": [r.name for r in self.rows], "value": [r.value for r in self.rows]}
+        table |= limits_as_columns({kind: tuple(zip(*ends, strict=True)) for kind, ends in both.items()})
         if any(row.p_value is not None for row in self.rows):
-            found["p_value"] = [row.p_value for row in self.rows]
-        return found
+            table["p_value"] = [row.p_value for row in self.rows]
+        return table
 
     def about(self) -> dict[str, Any]:
         return {**self.description, "confidence": self.confidence}

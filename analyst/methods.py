@@ -18,7 +18,13 @@ def sentences(release: Release) -> list[str]:
     asked = campaign.question.rstrip(".?!")
     return [
         f"Data. Parties were asked: \u201c{asked}?\u201d {release.n} values{each} were collected by function secret "
-        "sharing between two servers that do not collude; neither saw a value. Values were placed on a public grid of "
+        "sharing between two servers that do not collude; neither saw a value. "
+        + (
+            "Uploads that did not share exactly one value were detected and left out. "
+            if campaign.checked
+            else "Uploads were not checked: dishonest parties could have changed counts by more than one. "
+        )
+        + "Values were placed on a public grid of "
         f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}"
         + (f" ({campaign.unit})" if campaign.unit else "")
         + (f", in {strata} strata ({', '.join(campaign.strata)})." if strata > 1 else "."),

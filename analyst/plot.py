@@ -54,30 +54,30 @@ def figure(draw: Callable[[Axes], None], about: str, *, square: bool = False, na
     `names` says that there are people's own words beside the axes, for which room has to be found: twice the time.
     """
     with mpl.rc_context(STYLE):
-        made = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
-        axes = made.add_subplot()
+        drawing = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
+        axes = drawing.add_subplot()
         if not names:
-            made.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
+            drawing.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
         draw(axes)
         if square:
             axes.set_aspect("equal")
             axes.set_xlim(-0.02, 1.02)
             axes.set_ylim(-0.02, 1.02)
-        made.supxlabel(about, fontsize=8, color="#555555")
-    return made
+        drawing.supxlabel(about, fontsize=8, color="#555555")
+    return drawing
 
 
-def save(made: Figure, path: str | Path) -> None:
+def save(drawing: Figure, path: str | Path) -> None:
     """As PNG, SVG or PDF, by the name's ending."""
     with mpl.rc_context(STYLE):
-        made.savefig(path, dpi=150)
+        drawing.savefig(path, dpi=150)
 
 
-def as_svg(made: Figure) -> str:
+def as_svg(drawing: Figure) -> str:
     """The picture as SVG text, to be put into a page."""
     out = io.StringIO()
     with mpl.rc_context(STYLE):
-        made.savefig(out, format="svg", metadata={"Date": None})
+        drawing.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 
@@ -114,22 +114,22 @@ def ecdf(
     return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval))
 
 
-def histogram(made: Histogram, title: str = "", interval: Interval = "population", unit: str = "value") -> Figure:
+def histogram(bars: Histogram, title: str = "", interval: Interval = "population", unit: str = "value") -> Figure:
     """Bars of shares with intervals."""
 
     def draw(axes: Axes) -> None:
-        x, (low, high) = np.arange(made.counts.size), made.ranges[interval]
-        axes.bar(x, made.shares, width=0.92, color="#9db4cc", edgecolor=INKS[0][0], linewidth=0.6)
-        arms = [made.shares - low, high - made.shares]
-        axes.errorbar(x, made.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
+        x, (low, high) = np.arange(bars.counts.size), bars.ranges[interval]
+        axes.bar(x, bars.shares, width=0.92, color="#9db4cc", edgecolor=INKS[0][0], linewidth=0.6)
+        arms = [bars.shares - low, high - bars.shares]
+        axes.errorbar(x, bars.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
         shown = x[:: max(1, -(-x.size // 12))]
-        axes.set_xticks(shown, [_tick(made.up_to[i]) for i in shown], fontsize=9 if shown.size <= 8 else 8)
+        axes.set_xticks(shown, [_tick(bars.up_to[i]) for i in shown], fontsize=9 if shown.size <= 8 else 8)
         axes.set_xlabel(f"{unit}: up to the number below its bar")
-        axes.set_ylabel(f"share (bars: {made.description['confidence']:.0%} {interval} interval)")
+        axes.set_ylabel(f"share (bars: {bars.description['confidence']:.0%} {interval} interval)")
         axes.grid(axis="x", visible=False)
-        axes.set_title(literal(title or f"Histogram of {made.description['stratum']}"))
+        axes.set_title(literal(title or f"Histogram of {bars.description['stratum']}"))
 
-    about = made.description
+    about = bars.description
     return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"], interval))
 
 
@@ -138,9 +138,9 @@ def box(*curves: Curve, interval: Interval = "population") -> Figure:
 
     def draw(axes: Axes) -> None:
         for row, (curve, (colour, _)) in enumerate(zip(curves, inks(len(curves)), strict=True)):
-            x, made = axis(axes, curve), curve.quantile([0.025, 0.25, 0.5, 0.75, 0.975])
-            ends = [x[i] for i in made.index]
-            low, high = (x[i[2]] for i in made.indices[interval])
+            x, quantiles = axis(axes, curve), curve.quantile([0.025, 0.25, 0.5, 0.75, 0.975])
+            ends = [x[i] for i in quantiles.index]
+            low, high = (x[i[2]] for i in quantiles.indices[interval])
             axes.plot([ends[0], ends[4]], [row, row], color=colour, linewidth=1.2)
             axes.barh(row, ends[3] - ends[1], left=ends[1], height=0.42, color="#dfe7ef", edgecolor=colour)
             axes.plot([low, high], [row, row], color=colour, linewidth=5, alpha=0.55, solid_capstyle="butt")
@@ -155,13 +155,13 @@ def box(*curves: Curve, interval: Interval = "population") -> Figure:
     return figure(draw, f"thick: 95% {interval} interval of the median\n{about}", names=True)
 
 
-def lorenz(*made: Lorenz, interval: Interval = "population") -> Figure:
+def lorenz(*curves: Lorenz, interval: Interval = "population") -> Figure:
     """Which share of all there is the lowest share of people has, and the Gini coefficient of each curve."""
 
     def draw(axes: Axes) -> None:
-        for one, (colour, dashes) in zip(made, inks(len(made)), strict=True):
+        for one, (colour, dashes) in zip(curves, inks(len(curves)), strict=True):
             columns, (low, high) = one.columns(), one.gini.interval(interval)
-            name = f"{literal(one.curve.stratum)}: " if len(made) > 1 else ""
+            name = f"{literal(one.curve.stratum)}: " if len(curves) > 1 else ""
             label = f"{name}Gini {one.gini.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
             axes.plot(
                 columns["share_of_people"], columns["share_of_total"], color=colour, linestyle=dashes, label=label
@@ -172,26 +172,26 @@ def lorenz(*made: Lorenz, interval: Interval = "population") -> Figure:
         axes.legend(loc="upper left")
         axes.set_title("Lorenz curve")
 
-    curve = made[0].curve
+    curve = curves[0].curve
     return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True)
 
 
-def forest(made: Estimates, interval: Interval = "population") -> Figure:
+def forest(estimates: Estimates, interval: Interval = "population") -> Figure:
     """Estimates below each other with their intervals."""
 
     def draw(axes: Axes) -> None:
-        rows = [row for row in made.rows if np.isfinite(row.interval(interval, made.confidence)).all()]
+        rows = [row for row in estimates.rows if np.isfinite(row.interval(interval, estimates.confidence)).all()]
         for y, row in enumerate(rows):
-            low, high = row.interval(interval, made.confidence)
+            low, high = row.interval(interval, estimates.confidence)
             axes.plot([low, high], [y, y], color=INKS[0][0], linewidth=1.6)
             axes.plot([row.value], [y], "s", color=INKS[0][0], markersize=6)
         axes.axvline(0.0, color="#888888", linestyle=":")
         axes.set_yticks(range(len(rows)), [literal(row.name) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel(f"value with {made.confidence:.0%} {interval} interval")
+        axes.set_xlabel(f"value with {estimates.confidence:.0%} {interval} interval")
 
-    about = made.description
+    about = estimates.description
     return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval), names=True)
 
 
@@ -234,11 +234,11 @@ def axis(axes: Axes, curve: Curve) -> Any:
     return curve.thresholds
 
 
-def _draw_quantiles(axes: Axes, curve: Curve, made: Quantiles, interval: Interval) -> None:
-    for number, level in enumerate(made.levels):
-        ends = [made.index[number], *(end[number] for end in made.indices[interval])]
+def _draw_quantiles(axes: Axes, curve: Curve, quantiles: Quantiles, interval: Interval) -> None:
+    for number, level in enumerate(quantiles.levels):
+        ends = [quantiles.index[number], *(end[number] for end in quantiles.indices[interval])]
         middle, low, high = curve.thresholds[ends].tolist()
-        label = f"quantiles, {made.confidence:.0%} intervals ({interval})" if number == 0 else None
+        label = f"quantiles, {quantiles.confidence:.0%} intervals ({interval})" if number == 0 else None
         axes.plot([low, high], [level, level], color="#222222", linewidth=1.6, solid_capstyle="butt")
         axes.plot([middle], [level], "o", color="#222222", markersize=4, label=label)
 

@@ -15,89 +15,89 @@ from analyst.roc import Region, Roc
 from analyst.table import p_words, short
 
 
-def roc(made: Roc, confidence: float = 0.95, interval: Interval = "population") -> Figure:
+def roc(curve: Roc, confidence: float = 0.95, interval: Interval = "population") -> Figure:
     """The ROC curve, the region that holds the whole true curve, and the area."""
 
     def draw(axes: Axes) -> None:
-        x, y = made.false_positive_rate, made.true_positive_rate
-        _region(axes, made.region(confidence, interval=interval), f"{confidence:.0%} region of the curve ({interval})")
-        low, top = made.auc_interval(confidence, interval)
-        label = f"AUC {made.auc:.3f} ({confidence:.0%} {interval}: {low:.3f} to {top:.3f})"
+        x, y = curve.false_positive_rate, curve.true_positive_rate
+        _region(axes, curve.region(confidence, interval=interval), f"{confidence:.0%} region of the curve ({interval})")
+        low, top = curve.auc_interval(confidence, interval)
+        label = f"AUC {curve.auc:.3f} ({confidence:.0%} {interval}: {low:.3f} to {top:.3f})"
         axes.plot(x, y, color=INKS[0][0], label=label)
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="no better than chance")
-        axes.set_xlabel(f"false positive rate ({literal(made.negative.stratum)})")
-        axes.set_ylabel(f"true positive rate ({literal(made.positive.stratum)})")
+        axes.set_xlabel(f"false positive rate ({literal(curve.negative.stratum)})")
+        axes.set_ylabel(f"true positive rate ({literal(curve.positive.stratum)})")
         axes.legend(loc="lower right")
         axes.set_title("ROC curve")
 
-    return figure(draw, about_line(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True)
+    return figure(draw, about_line(curve.negative.n, curve.negative.epsilon, curve.negative.smoothing), square=True)
 
 
-def precision_recall(made: Roc, interval: Interval = "population") -> Figure:
+def precision_recall(curve: Roc, interval: Interval = "population") -> Figure:
     """Precision against recall."""
 
     def draw(axes: Axes) -> None:
-        found, label = made.average_precision, "average precision: too noisy to tell"
-        if found is not None:
-            low, high = found.interval(interval)
-            label = f"average precision {found.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
-        found_any = made.recall > 0
-        x, y = made.recall[found_any], made.precision[found_any]
+        area, label = curve.average_precision, "average precision: too noisy to tell"
+        if area is not None:
+            low, high = area.interval(interval)
+            label = f"average precision {area.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
+        found_any = curve.recall > 0
+        x, y = curve.recall[found_any], curve.precision[found_any]
         axes.step(x, y, where="pre", color=INKS[0][0], label=label)
-        share = made.positive.total / (made.positive.total + made.negative.total)
+        share = curve.positive.total / (curve.positive.total + curve.negative.total)
         axes.axhline(share, color="#888888", linestyle=":", label=f"share of positives {share:.3f}")
-        axes.set_xlabel(f"recall ({literal(made.positive.stratum)})")
+        axes.set_xlabel(f"recall ({literal(curve.positive.stratum)})")
         axes.set_ylabel("precision")
         axes.legend(loc="upper right")
         axes.set_title("Precision and recall")
 
-    return figure(draw, about_line(made.negative.n, made.negative.epsilon, made.negative.smoothing), square=True)
+    return figure(draw, about_line(curve.negative.n, curve.negative.epsilon, curve.negative.smoothing), square=True)
 
 
-def calibration(made: Calibration, interval: Interval = "population") -> Figure:
+def calibration(result: Calibration, interval: Interval = "population") -> Figure:
     """What share of each group was positive, against what its scores said."""
 
     def draw(axes: Axes) -> None:
         style: Any = {"fmt": "o", "markersize": 5, "color": INKS[0][0], "capsize": 3, "elinewidth": 1}
-        low, high = made.limits()[interval]
-        arms = np.maximum([made.observed - low, high - made.observed], 0.0)
+        low, high = result.limits()[interval]
+        arms = np.maximum([result.observed - low, high - result.observed], 0.0)
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="perfectly calibrated")
-        axes.errorbar(made.predicted, made.observed, arms, **style, label=f"groups, 95% intervals ({interval})")
-        told = f"H = {short(made.corrected)} (noise taken off), {p_words(made.p_value)} (noise included)"
+        axes.errorbar(result.predicted, result.observed, arms, **style, label=f"groups, 95% intervals ({interval})")
+        told = f"H = {short(result.corrected)} (noise taken off), {p_words(result.p_value)} (noise included)"
         axes.plot([], [], " ", label=told)
         axes.set_xlabel("mean score of the group")
         axes.set_ylabel("share of positives")
         axes.legend(loc="upper left")
         axes.set_title("Calibration")
 
-    return figure(draw, about_line(made.groups.n, made.groups.epsilon, None), square=True)
+    return figure(draw, about_line(result.groups.n, result.groups.epsilon, None), square=True)
 
 
-def calibration_curve(made: CalibrationCurve, interval: Interval = "population") -> Figure:
+def calibration_curve(curve: CalibrationCurve, interval: Interval = "population") -> Figure:
     """The share of positives near each score, with the band that holds the whole curve."""
 
     def draw(axes: Axes) -> None:
-        low, high = made.band(interval)
-        label = f"{made.confidence:.0%} band ({interval})"
+        low, high = curve.band(interval)
+        label = f"{curve.confidence:.0%} band ({interval})"
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="perfectly calibrated")
-        axes.fill_between(made.scores, low, high, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label=label)
-        axes.plot(made.scores, made.rates, color=INKS[0][0], label="share of positives near a score")
+        axes.fill_between(curve.scores, low, high, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label=label)
+        axes.plot(curve.scores, curve.rates, color=INKS[0][0], label="share of positives near a score")
         axes.set_xlabel("score")
         axes.set_ylabel("share of positives")
         axes.legend(loc="upper left")
         axes.set_title("Calibration, smoothed")
 
-    about = made.description
+    about = curve.description
     return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"]), square=True)
 
 
-def decision(made: Decision, interval: Interval = "population") -> Figure:
+def decision(benefits: Decision, interval: Interval = "population") -> Figure:
     """Net benefit of the model, of treating all and of treating none."""
 
     def draw(axes: Axes) -> None:
-        x, (low, high) = np.array(made.thresholds), made.limits()[interval]
-        values, everybody = np.array([r.value for r in made.rows]), np.array([r.value for r in made.everybody])
-        label = f"{made.model.confidence:.0%} intervals ({interval})"
+        x, (low, high) = np.array(benefits.thresholds), benefits.limits()[interval]
+        values, everybody = np.array([r.value for r in benefits.rows]), np.array([r.value for r in benefits.everybody])
+        label = f"{benefits.model.confidence:.0%} intervals ({interval})"
         axes.fill_between(x, low, high, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label=label)
         axes.plot(x, values, color=INKS[0][0], label="the model")
         axes.plot(x, everybody, color=INKS[1][0], linestyle="--", label="treat all")
@@ -109,7 +109,7 @@ def decision(made: Decision, interval: Interval = "population") -> Figure:
         axes.legend(loc="upper right")
         axes.set_title("Decision curve")
 
-    curve = made.model.negative
+    curve = benefits.model.negative
     return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing))
 
 

@@ -15,26 +15,26 @@ from analyst.survival_tables import Survival
 from analyst.table import p_words, short
 
 
-def survival(made: Survival, interval: Interval = "population") -> Figure:
+def survival(curves: Survival, interval: Interval = "population") -> Figure:
     """Kaplan-Meier curves of all arms with bands, their medians and tests, and a table of the number at risk."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.6 + 0.24 * len(made.arms)), layout="constrained")
-        heights = [4.2, 0.5 + 0.26 * len(made.arms)]
+        figure = Figure(figsize=(7.2, 4.6 + 0.24 * len(curves.arms)), layout="constrained")
+        heights = [4.2, 0.5 + 0.26 * len(curves.arms)]
         axes, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": heights})
-        for arm, (colour, dashes) in zip(made.arms, inks(len(made.arms)), strict=True):
-            _curve(axes, arm, colour, dashes, interval, made.confidence)
-        axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{made.confidence:.0%} band ({interval})")
-        for arm in made.arms[1:]:
-            told = f"log-rank: {p_words(log_rank(made.arms[0], arm)[1])} (noise included)"
-            axes.plot([], [], " ", label=told if len(made.arms) == 2 else f"{literal(arm.name)}: {told}")
+        for arm, (colour, dashes) in zip(curves.arms, inks(len(curves.arms)), strict=True):
+            _curve(axes, arm, colour, dashes, interval, curves.confidence)
+        axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{curves.confidence:.0%} band ({interval})")
+        for arm in curves.arms[1:]:
+            told = f"log-rank: {p_words(log_rank(curves.arms[0], arm)[1])} (noise included)"
+            axes.plot([], [], " ", label=told if len(curves.arms) == 2 else f"{literal(arm.name)}: {told}")
         axes.set_ylim(-0.02, 1.02)
-        axes.set_ylabel("survival" if not made.hazard else "survival (table: cumulative hazard)")
+        axes.set_ylabel("survival" if not curves.hazard else "survival (table: cumulative hazard)")
         axes.legend(loc="lower left")
-        campaign = made.arms[0].event.campaign
+        campaign = curves.arms[0].event.campaign
         axes.set_title(literal(campaign.title))
-        _table(below, made)
+        _table(below, curves)
         below.set_xlabel(f"time ({literal(campaign.unit)})" if campaign.unit else "time")
-        first = made.arms[0].event
+        first = curves.arms[0].event
         figure.supxlabel(about_line(first.n, first.epsilon, first.smoothing), fontsize=8, color="#555555")
     return figure
 
@@ -52,19 +52,19 @@ def _curve(axes: Axes, arm: Arm, colour: str, dashes: Any, interval: Interval, c
     axes.step(times, values, where="post", color=colour, linestyle=dashes, label=label)
 
 
-def _table(axes: Axes, made: Survival) -> None:
+def _table(axes: Axes, curves: Survival) -> None:
     """The number at risk below each tick; published with noise, so about."""
-    longest = max(float(arm.times[arm.last]) for arm in made.arms)
+    longest = max(float(arm.times[arm.last]) for arm in curves.arms)
     ticks = [t for t in MaxNLocator(7).tick_values(0.0, longest) if 0 <= t <= 1.001 * longest]
     axes.set_xticks(ticks)
     axes.set_xlim(-0.05 * longest, 1.03 * longest)
-    axes.set_ylim(len(made.arms) - 0.4, -0.7)
-    for row, (arm, (colour, _)) in enumerate(zip(made.arms, inks(len(made.arms)), strict=True)):
+    axes.set_ylim(len(curves.arms) - 0.4, -0.7)
+    for row, (arm, (colour, _)) in enumerate(zip(curves.arms, inks(len(curves.arms)), strict=True)):
         for tick in ticks:
             index = int(np.searchsorted(arm.times, tick))
             text = f"{arm.at_risk[index]:.0f}" if index <= arm.last else "-"
             axes.text(tick, row, text, ha="center", va="center", fontsize=9, color=colour)
-    axes.set_yticks(range(len(made.arms)), [literal(arm.name) for arm in made.arms])
+    axes.set_yticks(range(len(curves.arms)), [literal(arm.name) for arm in curves.arms])
     axes.set_title("number at risk (about)", fontsize=9, loc="left", color="#333333")
     axes.grid(visible=False)
     axes.spines[["left", "bottom"]].set_visible(False)

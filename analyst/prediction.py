@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analyst import uncertainty
 from analyst.calibration import check_scores
-from analyst.curve import Curve
+from analyst.curve import Curve, about_outcomes
 from analyst.estimate import (
     INTERVALS,
     SHARE,
@@ -101,11 +101,11 @@ class Model:
     def regression(self) -> list[Estimate]:
         """Intercept and slope of the outcome on logit(score), and the intercept alone with a slope of 1."""
         names = ("calibration intercept", "calibration slope"), ("calibration in the large",)
-        found = []
+        rows = []
         for name, slope in zip(names, (True, False), strict=True):
             values, (first, second) = fit(self.scores, self.negative.cells, self.positive.cells, slope=slope)
-            found += [estimate(n, values[i], self._parts(first[i], second[i])) for i, n in enumerate(name)]
-        return found
+            rows += [estimate(n, values[i], self._parts(first[i], second[i])) for i, n in enumerate(name)]
+        return rows
 
     def ratio(self, name: str, top: tuple[Floats, Floats], bottom: tuple[Floats, Floats]) -> Ranged:
         """A share: of those that `bottom` counts, those that `top` counts, with Fieller's and Wilson's intervals."""
@@ -152,7 +152,7 @@ class Model:
         above = (np.arange(self.scores.size) > k).astype(np.float64)
         false, true = 1 - self.negative.fractions[k], 1 - self.positive.fractions[k]
         slopes = -(above - false) / self.negative.total, (above - true) / self.positive.total
-        found = estimate("Youden index", true - false, self._parts(*slopes), bounds=(-1.0, 1.0))
+        best = estimate("Youden index", true - false, self._parts(*slopes), bounds=(-1.0, 1.0))
         at, nan = float(self.negative.thresholds[k]), (math.nan, math.nan)
         return [
             Ranged(
@@ -161,19 +161,19 @@ class Model:
                 *nan,
                 SHARE,
                 None,
-                self._plateau(found),
+                self._plateau(best),
                 self.confidence,
             ),
-            found,
+            best,
         ]
 
     def _plateau(self, best: Estimate) -> dict[Any, tuple[float, float]]:
         """Thresholds whose index is not told from the best: within an interval's arm of it."""
-        index, tau, found = self.negative.fractions - self.positive.fractions, self.negative.thresholds, {}
+        index, tau, ranges = self.negative.fractions - self.positive.fractions, self.negative.thresholds, {}
         for kind in INTERVALS:
             near = np.flatnonzero(index >= best.interval(kind, self.confidence)[0])
-            found[kind] = float(tau[near[0]]), float(tau[near[-1]])
-        return found
+            ranges[kind] = float(tau[near[0]]), float(tau[near[-1]])
+        return ranges
 
     def sensitivity_at(self, specificity: float) -> Estimate:
         """Sensitivity at the threshold that has this specificity: a point of the ROC curve, whose slope counts too."""
@@ -226,16 +226,8 @@ class Model:
         return Decision(self, list(thresholds), rows, [self.net_benefit(t, everybody=True) for t in thresholds])
 
     def about(self) -> dict[str, Any]:
-        return {
-            "negative": self.negative.stratum,
-            "positive": self.positive.stratum,
-            "n": self.negative.n,
-            "n_negative": self.negative.total,
-            "n_positive": self.positive.total,
-            "epsilon": self.negative.epsilon,
-            "smoothing": self.negative.smoothing,
-            "notes": [*self.negative.notes, *self.positive.notes],
-        }
+        notes = [*self.negative.notes, *self.positive.notes]
+        return {**about_outcomes(self.negative, self.positive), "notes": notes}
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ class Facts:
 
     def _prefixes(self, first: Index, second: Index) -> Floats:
         a, b = first[:, np.newaxis], second[np.newaxis]
-        found = self.noise.covariance(np.maximum(a, 0), np.maximum(b, 0))
-        return np.asarray(SERVERS * np.where((a >= 0) & (b >= 0), found, 0.0))
+        covariance = self.noise.covariance(np.maximum(a, 0), np.maximum(b, 0))
+        return np.asarray(SERVERS * np.where((a >= 0) & (b >= 0), covariance, 0.0))
 
     @cached_property
     def _all_parts(self) -> Floats | None:
@@ -60,8 +60,8 @@ class Facts:
             return None
         rows = np.array([self._row(one) for one in np.eye(self.after.size)])
         covariance = SERVERS * self.noise.prefix_covariance(rows)
-        found = solve_triangular(self._root, covariance, lower=True)
-        return np.vstack([found.T, np.zeros(self.after.size)])
+        solved = solve_triangular(self._root, covariance, lower=True)
+        return np.vstack([solved.T, np.zeros(self.after.size)])
 
     def parts(self, positions: Index) -> Floats:
         """Rows whose products are what the facts take from the covariance of the noise at positions (-1: nothing)."""
@@ -124,8 +124,8 @@ class Facts:
         """Of each of these sums."""
         features = self.features(weights)
         taken = self.taken(weights, features)
-        found = np.einsum("ij,ij->i", features, features) - np.einsum("ij,ij->i", taken, taken)
-        return np.asarray(np.maximum(found, 0.0))
+        left = np.einsum("ij,ij->i", features, features) - np.einsum("ij,ij->i", taken, taken)
+        return np.asarray(np.maximum(left, 0.0))
 
 
 def facts(campaign: Campaign) -> Facts:
@@ -149,9 +149,9 @@ def _facts(name: str, bits: int, epsilon: float, instances: int, size: int, each
 
 def _nodes(after: int, up_to: int) -> list[tuple[int, int]]:
     """A stretch cut into nodes of the tree: each of them known, they tell more than their sum."""
-    found = []
+    spans = []
     while after < up_to:
         size = (after + 1) & -(after + 1)
-        found.append((after, after + size))
+        spans.append((after, after + size))
         after += size
-    return found
+    return spans

@@ -78,12 +78,12 @@ class Release:
 
     def strata(self, stratum: Stratum) -> tuple[str, ...]:
         """The strata that are meant: those named, each once, or all."""
-        found = self.campaign.strata if stratum is None else names(stratum)
-        if not found or len(set(found)) != len(found):
-            raise InvalidQuery(f"name each stratum once, got {', '.join(map(repr, found)) or 'none'}")
-        for name in found:
+        chosen = self.campaign.strata if stratum is None else names(stratum)
+        if not chosen or len(set(chosen)) != len(chosen):
+            raise InvalidQuery(f"name each stratum once, got {', '.join(map(repr, chosen)) or 'none'}")
+        for name in chosen:
             self.campaign.stratum(name)
-        return tuple(found)
+        return tuple(chosen)
 
     def curve(self, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Curve:
         """A stratum's curve, that of several pooled, or, if none is named, that of all."""
@@ -95,8 +95,8 @@ class Release:
             raw.flags.writeable = counts.flags.writeable = False
             error = CountNoise(self.campaign, chosen).total_variance ** 0.5
             error = 0.0 if error < 1e-6 else error
-            made = Curve(self.campaign, chosen, self.n, raw, counts, smoothing, error, self.on_grid)
-            self._curves[chosen, smoothing] = made
+            whole = Curve(self.campaign, chosen, self.n, raw, counts, smoothing, error, self.on_grid)
+            self._curves[chosen, smoothing] = whole
         return self._curves[chosen, smoothing]
 
     def quantile(
@@ -131,8 +131,8 @@ class Release:
         """Kolmogorov-Smirnov, Mann-Whitney, differences of means and medians of two strata."""
         curves = self.curve(first, smoothing=smoothing), self.curve(second, smoothing=smoothing)
         more = [distribution.standardised_difference(*curves), distribution.wasserstein(*curves, confidence)]
-        made = compare(*curves, confidence)
-        return replace(made, rows=[*made.rows, *more])
+        comparison = compare(*curves, confidence)
+        return replace(comparison, rows=[*comparison.rows, *more])
 
     def roc(self, negative: Stratum = None, positive: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Roc:
         """ROC and precision-recall curves; by default the first stratum is negative, the second positive."""
@@ -156,8 +156,8 @@ class Release:
         fitted: bool = True,
     ) -> Calibration:
         """Calibration and the Hosmer-Lemeshow statistic."""
-        made = calibration.from_curves(*self._two(negative, positive, "isotonic"), groups)
-        return calibration.hosmer_lemeshow(made, fitted=fitted)
+        counted = calibration.from_curves(*self._two(negative, positive, "isotonic"), groups)
+        return calibration.hosmer_lemeshow(counted, fitted=fitted)
 
     def model(self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95) -> Model:
         """A prediction model: Brier score, calibration slope, sensitivity, net benefit."""

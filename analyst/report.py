@@ -47,6 +47,7 @@ def page(release: Release, now: datetime) -> str:
 def _summary(release: Release, collected: list[Section]) -> Iterator[str]:
     campaign = release.campaign
     yield f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.grid.size} thresholds"
+    yield f"keys {campaign.check_in_words}"
     for section in collected:
         yield from section.findings
 
@@ -82,19 +83,19 @@ def page_table(table: Tabular) -> dict[str, list[str]]:
     columns = {name: [plain(value) for value in values] for name, values in table.columns().items()}
     if any(len(values) > MOST_ROWS for values in columns.values()):
         return {}
-    digits, found = _row_digits(columns) if isinstance(table, Estimates) else None, dict[str, list[str]]()
+    digits, cells = _row_digits(columns) if isinstance(table, Estimates) else None, dict[str, list[str]]()
     for name, values in columns.items():
         kind = name.removesuffix("_lower")
         if kind != name:
             ends = columns[f"{kind}_upper"]
             decimals = digits or [_digits([*values, *ends])] * len(values)
-            found[kind] = [_ends(*row) for row in zip(values, ends, decimals, strict=True)]
+            cells[kind] = [_ends(*row) for row in zip(values, ends, decimals, strict=True)]
         elif name == "p_value":
-            found["p"] = ["" if p is None else p_words(p).removeprefix("p ").removeprefix("= ") for p in values]
+            cells["p"] = ["" if p is None else p_words(p).removeprefix("p ").removeprefix("= ") for p in values]
         elif not name.endswith("_upper"):
             decimals = digits or [None if name in EXACT else _digits(values)] * len(values)
-            found[name.replace("_", " ")] = [_cell(*row) for row in zip(values, decimals, strict=True)]
-    return found
+            cells[name.replace("_", " ")] = [_cell(*row) for row in zip(values, decimals, strict=True)]
+    return cells
 
 
 def _digits(values: list[Any]) -> int | None:
@@ -129,10 +130,10 @@ def files(release: Release, folder: Path) -> list[Path]:
     written = [folder / "methods.txt"]
     written[0].write_text(methods.text(release) + "\n", encoding="utf-8")
     for section in sections(release):
-        for name, (_, made) in section.figures.items():
+        for name, (_, figure) in section.figures.items():
             for ending in ("svg", "png"):
                 written.append(folder / f"{name}.{ending}")
-                plots.save(made, written[-1])
+                plots.save(figure, written[-1])
         for name, table in section.tables.items():
             written.append(folder / f"{name}.csv")
             written[-1].write_text(table.to_csv(), encoding="utf-8")

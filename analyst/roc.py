@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from analyst import bands, smooth
 from analyst.cells import cells
-from analyst.curve import Curve
+from analyst.curve import Curve, about_outcomes
 from analyst.estimate import SHARE, Estimate, Interval, Part, check_interval, estimate
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery, TooNoisy
@@ -102,13 +102,13 @@ class Roc(Tabular):
         """The area under the ROC curve, with DeLong's sampling variance."""
         value, parts = self.area_parts
         variance = delong(*(np.maximum(curve.cells, 0.0) for curve in (self.negative, self.positive)))
-        found = estimate("AUC", value, parts, bounds=SHARE, sampling_variance=variance)
-        if found.noise_error > _MOST_AREA_ERROR:
+        auc = estimate("AUC", value, parts, bounds=SHARE, sampling_variance=variance)
+        if auc.noise_error > _MOST_AREA_ERROR:
             raise TooNoisy(
-                f"the area under this ROC curve is off by {found.noise_error:.2g} (one standard error): it tells "
+                f"the area under this ROC curve is off by {auc.noise_error:.2g} (one standard error): it tells "
                 "nothing. Take a larger epsilon or more parties"
             )
-        return found
+        return auc
 
     @property
     def auc(self) -> float:
@@ -130,17 +130,17 @@ class Roc(Tabular):
         """
         curves = (self.negative, self.positive)
         counted = [np.maximum(curve.cells, 0.0) for curve in curves]
-        found = average_precision(*counted)
+        value = average_precision(*counted)
         noisy, sampled, rng = [], [], np.random.default_rng(0)
         for row in bands.simulated_parts(self.negative.campaign, [curve.strata for curve in curves], _RUNS):
             again = [rng.poisson(c).astype(np.float64) for c in counted]
             noisy.append(average_precision(*(_smoothed(c, e) for c, e in zip(counted, row, strict=True))))
             sampled.append(average_precision(*(_smoothed(c, e) for c, e in zip(again, row, strict=True))))
-        bias, error = float(np.mean(noisy)) - found, float(np.std(noisy))
+        bias, error = float(np.mean(noisy)) - value, float(np.std(noisy))
         if abs(bias) > error + 1e-3:
             return None
         sampling = max(float(np.var(sampled)) - error**2, 0.0) ** 0.5
-        return Estimate("average precision", found, error, sampling, SHARE)
+        return Estimate("average precision", value, error, sampling, SHARE)
 
     def region(self, confidence: float = 0.95, seed: int = 0, interval: Interval = "population") -> "Region":
         """Limits of both rates that hold the true point of every threshold, all at once, with this probability."""
@@ -156,10 +156,10 @@ class Roc(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        found = [*self.negative.notes, *self.positive.notes]
+        told = [*self.negative.notes, *self.positive.notes]
         if self.average_precision is None:
-            found.append("average precision is left out: the noise biases it by more than its error")
-        return found
+            told.append("average precision is left out: the noise biases it by more than its error")
+        return told
 
     def columns(self) -> Columns:
         size = self.negative.counts.size
@@ -171,22 +171,14 @@ class Roc(Tabular):
         }
 
     def about(self) -> dict[str, Any]:
-        found = {
-            "negative": self.negative.stratum,
-            "positive": self.positive.stratum,
-            "n": self.negative.n,
-            "n_negative": self.negative.total,
-            "n_positive": self.positive.total,
-            "epsilon": self.negative.epsilon,
-            "smoothing": self.negative.smoothing,
-        }
+        about = about_outcomes(self.negative, self.positive)
         for row in (self.area, self.average_precision):
             if row is not None:
                 key = "auc" if row is self.area else "average_precision"
-                found[key] = row.value
+                about[key] = row.value
                 for kind in ("noise", "population"):
-                    found[f"{key}_{kind}_95_%"] = [round(x, 6) for x in row.interval(kind)]
-        return {**found, "notes": self.notes}
+                    about[f"{key}_{kind}_95_%"] = [round(x, 6) for x in row.interval(kind)]
+        return {**about, "notes": self.notes}
 
 
 @dataclass(frozen=True)

@@ -109,21 +109,21 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
 
 
 def _comparison(release: Release) -> Section:
-    made = release.compare(*release.campaign.strata)
+    comparison = release.compare(*release.campaign.strata)
     first, second = release.campaign.strata
     words = [f"Differences are {second} less {first}. p-values are for the population and count the noise in."]
-    told = [f"{second} against {first}: {p_words(made.superiority.p_value)} (Mann-Whitney, noise included)."]
-    return Section("Comparison", words, {}, {"comparison": made}, made.about()["notes"], told)
+    told = [f"{second} against {first}: {p_words(comparison.superiority.p_value)} (Mann-Whitney, noise included)."]
+    return Section("Comparison", words, {}, {"comparison": comparison}, comparison.about()["notes"], told)
 
 
 def _roc(release: Release) -> Section:
-    made = release.roc()
+    curves = release.roc()
     figures = {
-        "roc": ("ROC curve with the region that holds it", plots.roc(made)),
-        "precision-recall": ("Precision against recall", plots.precision_recall(made)),
+        "roc": ("ROC curve with the region that holds it", plots.roc(curves)),
+        "precision-recall": ("Precision against recall", plots.precision_recall(curves)),
     }
-    told = [f"Area under the ROC curve: {said(made.area)}."]
-    return Section("ROC", [], figures, {"roc": made}, made.notes, told)
+    told = [f"Area under the ROC curve: {said(curves.area)}."]
+    return Section("ROC", [], figures, {"roc": curves}, curves.notes, told)
 
 
 def _model(release: Release) -> Section:
@@ -142,15 +142,15 @@ def _model(release: Release) -> Section:
 
 
 def _calibration(release: Release) -> Section:
-    made = release.calibration()
+    test = release.calibration()
     words = [
-        f"Hosmer-Lemeshow H = {short(made.corrected)} ({short(made.statistic)} before the noise's share is taken off) "
-        f"over {int(made.groups.used.sum())} groups, {p_words(made.p_value)} with the noise included. Chi-square with "
-        f"{made.degrees_of_freedom} degrees of freedom, which ignores the noise, would say {short(made.chi_square_p)}. "
-        f"Observed over expected: {made.observed_over_expected:.3f}."
+        f"Hosmer-Lemeshow H = {short(test.corrected)} ({short(test.statistic)} before the noise's share is taken off) "
+        f"over {int(test.groups.used.sum())} groups, {p_words(test.p_value)} with the noise included. Chi-square with "
+        f"{test.degrees_of_freedom} degrees of freedom, which ignores the noise, would say {short(test.chi_square_p)}. "
+        f"Observed over expected: {test.observed_over_expected:.3f}."
     ]
-    figures = {"calibration": ("Share of positives against the mean score of groups", plots.calibration(made))}
-    return Section("Calibration", words, figures, {"calibration": made}, made.notes)
+    figures = {"calibration": ("Share of positives against the mean score of groups", plots.calibration(test))}
+    return Section("Calibration", words, figures, {"calibration": test}, test.notes)
 
 
 def _survival(release: Release) -> Section:

@@ -6,18 +6,20 @@ from analyst.table import Tabular, short
 from campaign.spec import Campaign
 
 
-def show(args: argparse.Namespace, made: Tabular, campaign: Campaign | None = None) -> None:
+def show(args: argparse.Namespace, result: Tabular, campaign: Campaign | None = None) -> None:
     """Print a result in the wanted form."""
     if args.json:
-        print(made.to_json(), end="")
+        print(result.to_json(), end="")
     elif args.csv:
-        print(made.to_csv(), end="")
+        print(result.to_csv(), end="")
     else:
         if campaign is not None:
             print(campaign.title)
-        about = {name: value for name, value in made.about().items() if name != "notes"}
+        about = {name: value for name, value in result.about().items() if name != "notes"}
         for name, value in about.items():
-            print(f"  {name.replace('_', ' '):<34} {short(value)}")
-        print(f"\n{made.to_text()}")
-        for note in made.about().get("notes", []):
+            # strata add up to n as they are printed
+            text = f"{value:.1f}" if name.startswith("n_") and isinstance(value, float) else short(value)
+            print(f"  {name.replace('_', ' '):<34} {text}")
+        print(f"\n{result.to_text()}")
+        for note in result.about().get("notes", []):
             print(f"\nnote: {note}")

@@ -45,8 +45,8 @@ def haar(counts: ArrayLike, n: float, variances: ArrayLike) -> Floats:
     for variance in noise:
         half, cells = (cells[0::2] - cells[1::2]) / 2, cells[0::2] + cells[1::2]
         known //= 2  # pairs that lie within the grid
-        found = float((half[:known] ** 2).mean()) if known else 0.0
-        levels.append(half * max(0.0, 1 - variance / found) if found > 0 else half)
+        power = float((half[:known] ** 2).mean()) if known else 0.0
+        levels.append(half * max(0.0, 1 - variance / power) if power > 0 else half)
     for half in reversed(levels):
         cells = np.stack([cells / 2 + half, cells / 2 - half], axis=1).ravel()
     shrunk = isotonic(np.cumsum(cells)[: curve.size], n)
@@ -134,12 +134,12 @@ class _Rows:
         return np.unique(np.concatenate([np.zeros(0, np.int64), *(node for _, node, _ in self._parts[level])]))
 
     def matrix(self, rows: int, columns: list[Index]) -> sp.csr_array:
-        start, found = 0, []
+        start, entries = 0, []
         for level, nodes in enumerate(columns):
             for row, node, value in self._parts[level]:
-                found.append((row, start + np.searchsorted(nodes, node), np.full(row.size, value)))
+                entries.append((row, start + np.searchsorted(nodes, node), np.full(row.size, value)))
             start += nodes.size
-        at, column, data = (np.concatenate(part) for part in zip(*found, strict=True))
+        at, column, data = (np.concatenate(part) for part in zip(*entries, strict=True))
         return sp.csr_array((data, (at, column)), shape=(rows, start))
 
 
@@ -186,18 +186,18 @@ def _slice_rows(positions: Index, depth: int, total_is_public: bool) -> tuple[sp
 def _sums(columns: list[Index], total_is_public: bool) -> sp.csr_array:
     """parent - left - right = 0 for every parent with children in use; and the root is 0 where n is public."""
     starts = np.concatenate([[0], np.cumsum([c.size for c in columns])])
-    found, row = [], 0
+    entries, row = [], 0
     for level in range(len(columns) - 1):
         children, parents = columns[level], columns[level + 1]
         having, back = np.unique(children >> 1, return_inverse=True)
         at = row + np.arange(having.size)
-        found.append((at, starts[level + 1] + np.searchsorted(parents, having), np.ones(having.size)))
-        found.append((row + back, starts[level] + np.arange(children.size), -np.ones(children.size)))
+        entries.append((at, starts[level + 1] + np.searchsorted(parents, having), np.ones(having.size)))
+        entries.append((row + back, starts[level] + np.arange(children.size), -np.ones(children.size)))
         row += having.size
     if total_is_public:
-        found.append((np.full(1, row), np.full(1, starts[-1] - 1), np.ones(1)))
+        entries.append((np.full(1, row), np.full(1, starts[-1] - 1), np.ones(1)))
         row += 1
-    rows, column, value = (np.concatenate(part) for part in zip(*found, strict=True))
+    rows, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
     return sp.csr_array((value, (rows, column)), shape=(row, starts[-1]))
 
 

@@ -41,18 +41,18 @@ class Survival(Tabular):
         return [(arm, index[(index >= 0) & (index <= arm.last)]) for arm in self.arms]
 
     def columns(self) -> Columns:
-        found: dict[str, list[Any]] = {"arm": [], "time": [], self._what: []}
-        found |= {f"{kind}_{end}": [] for kind in INTERVALS for end in ("lower", "upper")}
-        found |= {"at_risk": [], "at_risk_noise_error": []}
+        table: dict[str, list[Any]] = {"arm": [], "time": [], self._what: []}
+        table |= {f"{kind}_{end}": [] for kind in INTERVALS for end in ("lower", "upper")}
+        table |= {"at_risk": [], "at_risk_noise_error": []}
         for arm, index in self._rows:
-            found["arm"] += [arm.name] * index.size
-            found["time"] += arm.times[index].tolist()
-            found[self._what] += (arm.hazard if self.hazard else arm.survival)[index].tolist()
+            table["arm"] += [arm.name] * index.size
+            table["time"] += arm.times[index].tolist()
+            table[self._what] += (arm.hazard if self.hazard else arm.survival)[index].tolist()
             for name, ends in limits_as_columns(self._limits(arm, index)).items():
-                found[name] += ends.tolist()
-            found["at_risk"] += arm.at_risk[index].tolist()
-            found["at_risk_noise_error"] += arm.at_risk_errors[index].tolist()
-        return found
+                table[name] += ends.tolist()
+            table["at_risk"] += arm.at_risk[index].tolist()
+            table["at_risk_noise_error"] += arm.at_risk_errors[index].tolist()
+        return table
 
     @property
     def _what(self) -> str:
@@ -63,11 +63,11 @@ class Survival(Tabular):
             return limits_at(arm, index, self.confidence)
         noise = uncertainty.variances(arm.event.campaign, arm.rows(arm.hazard_slopes(index)))
         sampling = np.cumsum(arm.events / np.maximum(arm.at_risk, 0.5) ** 2)[index]
-        z, middle, found = uncertainty.z_score(self.confidence), arm.hazard[index], {}
+        z, middle, limits = uncertainty.z_score(self.confidence), arm.hazard[index], {}
         for kind in INTERVALS:
             half = z * np.sqrt(noise + (sampling if kind == "population" else 0.0))
-            found[kind] = np.maximum(middle - half, 0.0), middle + half
-        return found
+            limits[kind] = np.maximum(middle - half, 0.0), middle + half
+        return limits
 
     def about(self) -> dict[str, Any]:
         first = self.arms[0].event
@@ -109,14 +109,16 @@ def summary(arms: Sequence[Arm], horizon: float | None = None, confidence: float
         statistic, p = log_rank(arms[0], arm)
         zero = dict.fromkeys(INTERVALS, (math.nan, math.nan))
         rows.append(Ranged(f"log-rank, {names}", statistic, math.nan, math.nan, (0, math.inf), p, zero, confidence))
-    made = Survival(arms, np.array([end]), confidence)
-    return Estimates(rows, {**made.about(), "p_values": "for the population, noise included"}, confidence)
+    table = Survival(arms, np.array([end]), confidence)
+    return Estimates(rows, {**table.about(), "p_values": "for the population, noise included"}, confidence)
 
 
 def _median(arm: Arm, confidence: float) -> Ranged:
-    found = {kind: arm.median(kind, confidence) for kind in INTERVALS}
-    ranges = {kind: (low, high) for kind, (_, low, high) in found.items()}
-    return Ranged(f"median, {arm.name}", found["noise"][0], math.nan, math.nan, (0, math.inf), None, ranges, confidence)
+    medians = {kind: arm.median(kind, confidence) for kind in INTERVALS}
+    ranges = {kind: (low, high) for kind, (_, low, high) in medians.items()}
+    return Ranged(
+        f"median, {arm.name}", medians["noise"][0], math.nan, math.nan, (0, math.inf), None, ranges, confidence
+    )
 
 
 def _mean(name: str, signed: Sequence[tuple[float, Arm]], horizon: float) -> Estimate:

@@ -61,23 +61,23 @@ class CountNoise:
                 others = [(t, 1.0) for t in self._starts]
             total = total + sum(times * self._pair(s + a, s - 1, t + b, t - 1) for t, times in others)
         taken = np.einsum("ij,ij->i", self._parts(a.ravel()), self._parts(b.ravel())).reshape(a.shape)
-        found = np.asarray(SERVERS * total) - taken
-        return np.where((a < 0) | (b < 0), 0.0, found)
+        left = np.asarray(SERVERS * total) - taken
+        return np.where((a < 0) | (b < 0), 0.0, left)
 
     def _pair(self, up_to: Index, after: int, other_up_to: Index, other_after: int) -> Floats:
         """The covariance of two counts, each of the positions above one and up to another."""
         noise, scalar = self.campaign.noise, np.array([other_after])
         if up_to is other_up_to or (after == other_after and np.array_equal(up_to, other_up_to)):
-            found = noise.variance(np.maximum(up_to, 0))
+            covariance = noise.variance(np.maximum(up_to, 0))
         else:
-            found = noise.covariance(np.maximum(up_to, 0), np.maximum(other_up_to, 0))
+            covariance = noise.covariance(np.maximum(up_to, 0), np.maximum(other_up_to, 0))
         if other_after >= 0:
-            found = found - noise.covariance(np.maximum(up_to, 0), scalar)
+            covariance = covariance - noise.covariance(np.maximum(up_to, 0), scalar)
         if after >= 0:
-            found = found - noise.covariance(np.array([after]), np.maximum(other_up_to, 0))
+            covariance = covariance - noise.covariance(np.array([after]), np.maximum(other_up_to, 0))
         if after >= 0 and other_after >= 0:
-            found = found + noise.covariance(np.array([after]), scalar)
-        return np.asarray(found)
+            covariance = covariance + noise.covariance(np.array([after]), scalar)
+        return np.asarray(covariance)
 
     def _parts(self, index: Index) -> Floats:
         facts = public.facts(self.campaign)

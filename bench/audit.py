@@ -53,5 +53,5 @@ def report(packages: list[dict[str, Any]]) -> tuple[str, int]:
         )
     if not lines:
         lines.append(f"{len(packages)} packages, no known vulnerability")
-    found = any(p.get("vulns") for p in packages)
-    return "\n".join(lines), 1 if found else 2 if unknown else 0
+    vulnerable = any(p.get("vulns") for p in packages)
+    return "\n".join(lines), 1 if vulnerable else 2 if unknown else 0

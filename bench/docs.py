@@ -1,11 +1,13 @@
 """python -m bench docs: write the parts of docs/ that follow from the code (problems) or from a run (speed)."""
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from campaign.errors import Problem, problems
 
+WIDTH = 120
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 START, END = "<!-- problems: made by python -m bench docs -->", "<!-- end of problems -->"
 SPEED_START, SPEED_END = "<!-- speed: made by python -m bench docs from performance.json -->", "<!-- end of speed -->"
@@ -40,9 +42,19 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def write_between(target: Path, start: str, end: str, made: str) -> None:
+def write_between(target: Path, start: str, end: str, text: str) -> None:
     """Replace what stands between two markers of a page."""
     before, rest = target.read_text().split(start)
     after = rest.split(end)[1]
-    target.write_text(f"{before}{start}\n{made}\n{end}{after}")
+    target.write_text(f"{before}{start}\n{wrapped(text)}\n{end}{after}")
     print(f"wrote {target.name}")
+
+
+def wrapped(text: str) -> str:
+    """Long lines of prose and lists at 120 columns; rows of tables and pictures are one line by their nature."""
+    return "\n".join(line if line.startswith(("|", "![")) else _fill(line) for line in text.split("\n"))
+
+
+def _fill(line: str) -> str:
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

@@ -72,10 +72,10 @@ def about(seed: int) -> dict[str, object]:
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
-    made = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
-    made.add_argument("--json", metavar="FILE", help="also write the results there")
-    made.add_argument("--seed", type=int, default=1)
-    return made
+    arguments = argparse.ArgumentParser(prog=f"python -m bench {name}", description=description)
+    arguments.add_argument("--json", metavar="FILE", help="also write the results there")
+    arguments.add_argument("--seed", type=int, default=1)
+    return arguments
 
 
 def print_machine(seed: int) -> None:

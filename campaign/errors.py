@@ -195,12 +195,12 @@ class Unavailable(TryAgain):
 
 def problems() -> list[type[Problem]]:
     """Every kind of problem, by code: the table in docs/protocol.md."""
-    found, queue = [], [Problem]
+    kinds, queue = [], [Problem]
     while queue:
         kind = queue.pop()
-        found.append(kind)
+        kinds.append(kind)
         queue.extend(kind.__subclasses__())
-    return sorted(found, key=lambda kind: kind.code)
+    return sorted(kinds, key=lambda kind: kind.code)
 
 
 def parse_problem(data: bytes) -> Problem | None:

@@ -279,11 +279,11 @@ class LogGrid(_ListedGrid):
         with localcontext(Context(prec=50)):
             tau, stop = Decimal(repr(self.start)), Decimal(repr(self.stop))
             factor = ((stop / tau).ln() / (self.count - 1)).exp()
-            found = []
+            thresholds = []
             for _ in range(self.count - 1):
-                found.append(float(tau))
+                thresholds.append(float(tau))
                 tau *= factor
-        return np.array([*found, float(stop)])
+        return np.array([*thresholds, float(stop)])
 
 
 class ExplicitGrid(_ListedGrid):

@@ -220,6 +220,13 @@ class Campaign(BaseModel):
         """One server's noise."""
         return mechanism(self.mechanism, self.bits, self.epsilon, self.max_instances)
 
+    @property
+    def check_in_words(self) -> str:
+        """What consent, status and reports say of it."""
+        if self.checked:
+            return "checked: an upload that is not one value, well made, is left out"
+        return "NOT CHECKED: one dishonest party can change the result by any amount, unnoticed"
+
     def key_type(self, party: int) -> KeyType:
         """What the keys of one server must be. The binder is the campaign's random id."""
         return KeyType(Scheme[self.scheme.upper()], self.bits, party, self.id)

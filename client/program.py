@@ -20,6 +20,9 @@ class BadSettings(Exception):
 
 def tell(program: str, trouble: Problem | OSError) -> int:
     """One line on standard error; returns the exit code."""
+    if isinstance(trouble, BrokenPipeError):  # `| head`: the reader has seen enough, nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter would complain at its end
+        return OK
     if isinstance(trouble, OSError):
         print(f"{program}: {trouble.filename}: {trouble.strerror}", file=sys.stderr)
         return USAGE

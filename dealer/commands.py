@@ -81,12 +81,14 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
     grid, n = campaign.grid, placed.positions.size
     print(f"{campaign.title}\n  question  {campaign.question}")
     print(f"  privacy   epsilon {campaign.total_epsilon:g} in all, {campaign.mechanism}, noise from both servers")
+    print(f"  keys      {campaign.check_in_words}")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
     print(f", strata {', '.join(campaign.strata)}" if len(campaign.strata) > 1 else "")
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
     print(f"  to send   {upload_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
     if n > campaign.max_instances:
-        print(f"  note      one party is protected for {campaign.max_instances} values; these count as several parties")
+        values = "1 value" if campaign.max_instances == 1 else f"{campaign.max_instances} values"
+        print(f"  note      one party is protected for {values}; these count as several parties")
     print("  once      the receipt in your data folder keeps a second upload by you on this machine from counting.")
     print("            One from another machine or account, or with another --receipt, is not noticed and counts too")
 

@@ -136,20 +136,20 @@ def _new(path: Path, campaign: str, token: str, rand: Rand) -> Receipt:
 def _load(path: Path, campaign: str, token: str) -> Receipt:
     try:
         body = json.loads(path.read_bytes())
-        found = _read(path, body, token)
+        receipt = _read(path, body, token)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise InvalidValue(
             f"{path} is not a receipt of this version; without it what was sent before cannot be withdrawn and "
             "counts beside what is sent now: move it away only if nothing was"
         ) from None
-    if found.campaign != campaign:
+    if receipt.campaign != campaign:
         raise InvalidValue(f"{path} is the receipt of another campaign; name another with --receipt")
-    if body["token"] != found.source.mark() and found.numbers(SENDING, DONE, WITHDRAWING):
+    if body["token"] != receipt.source.mark() and receipt.numbers(SENDING, DONE, WITHDRAWING):
         raise InvalidValue(
             f"the upload of the receipt {path} was made with another token: use that one to go on with it or to "
             "withdraw it; another party's values need another receipt (--receipt FILE)"
         )
-    return found
+    return receipt
 
 
 def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
@@ -170,7 +170,7 @@ def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
     return Receipt(path, body["campaign"], salt, Source.of(salt, token), tags[0].hex(), count, batch, parts)
 
 
-def _number(found: object) -> int:
-    if type(found) is not int or not 0 <= found < 1 << 62:
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 62:
         raise ValueError("not a number")
-    return found
+    return value

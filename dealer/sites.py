@@ -74,8 +74,8 @@ class Sites:
         campaigns = []
         for number, data in enumerate(answers):
             try:
-                found = json.loads(data)
-                campaign, server = Campaign.from_dict(found["campaign"]), found["server"]
+                answer = json.loads(data)
+                campaign, server = Campaign.from_dict(answer["campaign"]), answer["server"]
             except (ValueError, KeyError, TypeError) as error:
                 raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
             if server != number:

@@ -160,7 +160,7 @@ class Pair:
         with log.open("ab") as output:
             return subprocess.Popen(command, cwd=ROOT, stderr=output, stdout=output)
 
-    def wait(self, role: int, seconds: float = 30) -> None:
+    def wait(self, role: int, seconds: float = 90) -> None:
         until = time.monotonic() + seconds
         with self.client(role) as client:
             while True:
@@ -266,8 +266,8 @@ class Pair:
 
     def status(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
         with self.operator(role) as client:
-            found: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
-        return found
+            answer: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
+        return answer
 
     def wait_ready(self, campaign: Campaign, seconds: float = 60) -> None:
         until = time.monotonic() + seconds

@@ -47,7 +47,7 @@ class Records:
 
     def feed(self, data: bytes) -> int:
         """How many records of application data start in these bytes."""
-        found = at = 0
+        records = at = 0
         while at < len(data):
             if self._skip:
                 step = min(self._skip, len(data) - at)
@@ -56,9 +56,9 @@ class Records:
             step = RECORD_HEADER - len(self._header)
             self._header, at = self._header + data[at : at + step], at + step
             if len(self._header) == RECORD_HEADER:
-                found += self._header[0] == APPLICATION_DATA
+                records += self._header[0] == APPLICATION_DATA
                 self._skip, self._header = int.from_bytes(self._header[3:], "big"), b""
-        return found
+        return records
 
 
 class Proxy:

@@ -18,15 +18,15 @@ def init(args: argparse.Namespace) -> int:
     if bool(args.peer_hash) != bool(args.peer_key):
         raise BadSettings("--peer-hash and --peer-key belong together; the other server's init printed both")
     known = setup.Introduction(args.peer_hash, args.peer_key) if args.peer_hash else None
-    made = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, known=known)
-    print(f"wrote {made.folder}/server.toml, operator.token, analyst.token, peer.token, identity.secret")
+    server = setup.init(args.folder, role=args.role, listen=args.listen, peer_url=args.peer_url, known=known)
+    print(f"wrote {server.folder}/server.toml, operator.token, analyst.token, peer.token, identity.secret")
     print("\nnext: 1. give the other server's operator these two lines, for [tokens] in its server.toml:")
-    print(f'     peer = "{made.peer_hash}"\n     peer_signing_key = "{made.signing_key}"')
+    print(f'     peer = "{server.peer_hash}"\n     peer_signing_key = "{server.signing_key}"')
     if not known:
-        print(f"      2. put the two lines you get from there into {made.folder}/server.toml, [tokens]")
-    print(f"      3. put your certificate and key into {made.folder}/cert.pem and key.pem (chmod 600),")
-    print(f"         and the CA of the other server into {made.folder}/peer-ca.pem")
-    print(f"      4. fss-server run --config {made.folder}/server.toml")
+        print(f"      2. put the two lines you get from there into {server.folder}/server.toml, [tokens]")
+    print(f"      3. put your certificate and key into {server.folder}/cert.pem and key.pem (chmod 600),")
+    print(f"         and the CA of the other server into {server.folder}/peer-ca.pem")
+    print(f"      4. fss-server run --config {server.folder}/server.toml")
     return OK
 
 
@@ -56,28 +56,30 @@ def create(args: argparse.Namespace) -> int:
     known = json.loads(kept.read_text()) if kept.exists() else {}
     given = bytes.fromhex(known["id"]) if known else new_id(secrets.token_bytes)
     campaign = Campaign.from_toml(text, id=None if _has_id(text) else given)
-    made = at_both.Created.new(campaign, args.invitations)
+    created = at_both.Created.new(campaign, args.invitations)
     if known:
-        made = at_both.Created(campaign, known["upload_token"], known["invitations"])
+        created = at_both.Created(campaign, known["upload_token"], known["invitations"])
     else:
-        tokens = {"id": campaign.id.hex(), "upload_token": made.upload_token, "invitations": made.invitations}
+        tokens = {"id": campaign.id.hex(), "upload_token": created.upload_token, "invitations": created.invitations}
         setup.write_secret(kept, json.dumps(tokens))
     with _remotes(args) as remotes:
-        made = at_both.pledged(remotes, made)
-        at_both.create(remotes, made)
-    campaign = made.campaign
+        created = at_both.pledged(remotes, created, known.get("servers"))
+        if "servers" not in known:
+            kept.write_text(json.dumps({**json.loads(kept.read_text()), "servers": at_both.pledges(created)}))
+        at_both.create(remotes, created)
+    campaign = created.campaign
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
     print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
-    print(f"  checked {'yes' if campaign.checked else 'NO: one dishonest party can change the result by any amount'}")
-    if made.upload_token:
-        print(f"  upload token: {made.upload_token}")
-    for token in made.invitations:
+    print(f"          {campaign.check_in_words}")
+    if created.upload_token:
+        print(f"  upload token: {created.upload_token}")
+    for token in created.invitations:
         print(f"  invitation: {token}")
     variables = args.file.with_suffix(".env")
     variables.unlink(missing_ok=True)
-    setup.write_secret(variables, at_both.environment(remotes, made))
+    setup.write_secret(variables, at_both.environment(remotes, created))
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
@@ -87,13 +89,13 @@ def create(args: argparse.Namespace) -> int:
 
 
 def list_all(args: argparse.Namespace) -> int:
-    found: dict[str, dict[int, dict[str, object]]] = {}
+    campaigns: dict[str, dict[int, dict[str, object]]] = {}
     with _remotes(args) as remotes:
         for remote in remotes:
             for row in remote.call("GET", "/v1/campaigns").json():
-                found.setdefault(row["id"], {})[remote.number] = row
+                campaigns.setdefault(row["id"], {})[remote.number] = row
     print(f"{'id':<44} {'state':<16} {'uploads':>15}  title")
-    for name, rows in found.items():
+    for name, rows in campaigns.items():
         states = {str(row["state"]) for row in rows.values()}
         uploads = "/".join(str(rows[r.number]["uploads"]) if r.number in rows else "-" for r in remotes)
         missing = [r.number for r in remotes if r.number not in rows]
@@ -104,16 +106,16 @@ def list_all(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        found = remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()
-    print(Campaign.from_dict(found["campaign"]).to_toml(), end="")
+        answer = remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()
+    print(Campaign.from_dict(answer["campaign"]).to_toml(), end="")
     return OK
 
 
 def status(args: argparse.Namespace) -> int:
     code = OK
     with _remotes(args) as remotes:
-        found = at_both.statuses(remotes, args.id)
-    for status in found:
+        both = at_both.statuses(remotes, args.id)
+    for status in both:
         if "problem" in status and "state" not in status:
             print(f"server {status['server']}: {status['detail']} [{status['problem']}]")
             code = REFUSED
@@ -136,10 +138,10 @@ def status(args: argparse.Namespace) -> int:
 
 def seal(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        found, asked = at_both.seal(remotes, args.id)
-        orphans = {asked: found["orphans"]["here"], 1 - asked: found["orphans"]["there"]}
-        verb = "checking" if found["state"] == "checking" else "sealed"
-        print(f"{verb} {found['count']} uploads; left out, because only one server had them: ", end="")
+        answer, asked = at_both.seal(remotes, args.id)
+        orphans = {asked: answer["orphans"]["here"], 1 - asked: answer["orphans"]["there"]}
+        verb = "checking" if answer["state"] == "checking" else "sealed"
+        print(f"{verb} {answer['count']} uploads; left out, because only one server had them: ", end="")
         print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
         ready = at_both.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line:<78}", end="", flush=True))
         print(f"\nsealed {ready['count']} uploads, rejected {ready['rejected']} whose keys were not well made")

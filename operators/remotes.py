@@ -72,13 +72,18 @@ def _servers(path: Path) -> list[tuple[str, Path, str]]:
         raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
 
 
-def pledged(remotes: list[Remote], new: Created) -> Created:
-    """The campaign with what both servers pledge to it, asked of one of them, unless it has that already."""
+def pledged(remotes: list[Remote], new: Created, known: list[dict[str, str]] | None = None) -> Created:
+    """The campaign with what both servers pledge to it, asked of one of them, unless that is known already."""
     if new.campaign.servers is not None:
         return new
-    pledges = remotes[0].call("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}").json()
-    fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": pledges["servers"]}
+    both = known or remotes[0].call("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}").json()["servers"]
+    fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": both}
     return replace(new, campaign=Campaign.from_dict(fields))
+
+
+def pledges(created: Created) -> list[dict[str, str]]:
+    """As they are written."""
+    return [pledge.model_dump(mode="json") for pledge in created.campaign.servers or ()]
 
 
 def create(remotes: list[Remote], new: Created) -> None:
@@ -114,41 +119,41 @@ def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
 def environment(remotes: list[Remote], new: Created) -> str:
     """Shell variables that tell parties' and analysts' programs where a campaign lives; parties get its token, too."""
     name = to_base64url(new.campaign.id)
-    found = {"FSS_ID": name, "FSS_CAMPAIGN": " ".join(f"{r.url}/v1/campaigns/{name}" for r in remotes)}
+    variables = {"FSS_ID": name, "FSS_CAMPAIGN": " ".join(f"{r.url}/v1/campaigns/{name}" for r in remotes)}
     if len({remote.ca.resolve() for remote in remotes}) == 1:
-        found["FSS_CA"] = str(remotes[0].ca.resolve())
+        variables["FSS_CA"] = str(remotes[0].ca.resolve())
     if new.upload_token:
-        found["FSS_TOKEN"] = new.upload_token
-    return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in found.items())
+        variables["FSS_TOKEN"] = new.upload_token
+    return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
 
 
 def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:
     """Each server's status, or the problem it has with the campaign."""
-    found: list[dict[str, Any]] = []
+    answers: list[dict[str, Any]] = []
     for remote in remotes:
         try:
-            found.append(remote.call("GET", f"/v1/campaigns/{campaign_id}/status").json())
+            answers.append(remote.call("GET", f"/v1/campaigns/{campaign_id}/status").json())
         except Problem as problem:
-            found.append({"server": remote.number, "problem": problem.code, "detail": problem.detail})
-    return found
+            answers.append({"server": remote.number, "problem": problem.code, "detail": problem.detail})
+    return answers
 
 
 def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[str], None]) -> dict[str, Any]:
     """Until both servers have checked the keys and evaluated the curve, with progress. Returns one's last word."""
     while True:
-        found = statuses(remotes, campaign_id)
+        both = statuses(remotes, campaign_id)
         show(
             "  ".join(
                 f"server {s.get('server')}: {s.get('phase', s.get('problem', s.get('state')))} "
                 f"{100 * float(s.get('progress', 0)):.0f} %"
-                for s in found
+                for s in both
             )
         )
-        if any(s.get("state") == "open" for s in found):
-            rejected = max(int(s.get("rejected", 0)) for s in found)
+        if any(s.get("state") == "open" for s in both):
+            rejected = max(int(s.get("rejected", 0)) for s in both)
             raise TooFewUploads(f"{rejected} uploads were rejected; the rest is too little, so uploads go on")
-        if any(s.get("phase") == "failed" or "problem" in s for s in found):
+        if any(s.get("phase") == "failed" or "problem" in s for s in both):
             raise Problem("a server could not evaluate the curve; see its log")
-        if all(s.get("phase") == "ready" for s in found):
-            return found[0]
+        if all(s.get("phase") == "ready" for s in both):
+            return both[0]
         time.sleep(0.5)

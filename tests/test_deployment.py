@@ -28,13 +28,13 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_image_is_small_pinned_and_not_root() -> None:
-    found = instructions()
-    assert [name for name, _ in found].count("FROM") == 2
-    assert all(re.search(r":\d", rest) for name, rest in found if name == "FROM")
-    last = [rest for name, rest in found if name == "USER"][-1]
+    lines = instructions()
+    assert [name for name, _ in lines].count("FROM") == 2
+    assert all(re.search(r":\d", rest) for name, rest in lines if name == "FROM")
+    last = [rest for name, rest in lines if name == "USER"][-1]
     assert last not in ("root", "0")
-    assert any("--constraint constraints.txt" in rest for _, rest in found)
-    for name, rest in found:
+    assert any("--constraint constraints.txt" in rest for _, rest in lines)
+    for name, rest in lines:
         for source in rest.split()[:-1] if name == "COPY" and "--from" not in rest else []:
             assert (ROOT / source).exists(), source
 
@@ -81,16 +81,16 @@ def test_every_command_works_from_the_installed_package(installed: Path, tmp_pat
     env.pop("PYTHONPATH", None)
 
     def here(words: list[str], server: str = "") -> list[str]:
-        found = [word.replace("/etc/fss", str(pair / server)) for word in words]
-        found = [word.replace("/opt/fss/examples", str(ROOT / "examples")) for word in found]
-        return [str(pair) if word == "/pair" else "127.0.0.1" if word in SERVERS else word for word in found]
+        changed = [word.replace("/etc/fss", str(pair / server)) for word in words]
+        changed = [word.replace("/opt/fss/examples", str(ROOT / "examples")) for word in changed]
+        return [str(pair) if word == "/pair" else "127.0.0.1" if word in SERVERS else word for word in changed]
 
     def run(words: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False)
 
     ports = [str(port) for port in free_ports()]
-    made = run(["fss-server", *here(services["init"]["command"]), "--ports", *ports])
-    assert made.returncode == 0, made.stderr
+    initialised = run(["fss-server", *here(services["init"]["command"]), "--ports", *ports])
+    assert initialised.returncode == 0, initialised.stderr
     processes = []
     try:
         for name in SERVERS:

@@ -3,10 +3,11 @@
 import re
 from pathlib import Path
 
-from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table
+from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table, wrapped
 from servers.api import analysts, operators, parties, public
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def test_the_table_of_problems_is_current() -> None:
@@ -16,7 +17,7 @@ def test_the_table_of_problems_is_current() -> None:
 
 def test_the_table_of_speeds_is_that_of_the_run_beside_it() -> None:
     text = (DOCS / "performance.md").read_text()
-    assert text.split(SPEED_START)[1].split(SPEED_END)[0].strip() == speed_table()
+    assert text.split(SPEED_START)[1].split(SPEED_END)[0].strip() == wrapped(speed_table())
 
 
 def test_every_public_route_is_described() -> None:
@@ -35,6 +36,16 @@ def test_settings_named_in_operations_exist() -> None:
             assert part in Limits.model_fields, part
     for name in ("role", "listen", "data", "database", "workers", "curve_bits"):
         assert name in Settings.model_fields
+
+
+def test_pages_are_wrapped_and_table_cells_are_short() -> None:
+    for page in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]:
+        for number, line in enumerate(page.read_text().splitlines(), start=1):
+            where = f"{page.name}, line {number}"
+            if line.startswith("|"):
+                assert all(len(cell.strip()) <= 300 for cell in line.split("|")), where
+            else:
+                assert len(line) <= 120 or line.startswith("!["), where
 
 
 def test_pictures_exist_and_are_small() -> None:

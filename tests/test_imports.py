@@ -24,14 +24,14 @@ OURS = {*MAY_IMPORT, "tests"}
 
 def imported(source: str) -> set[str]:
     """The top-level packages that a module imports, anywhere in it."""
-    found: set[str] = set()
+    names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            found.add((node.module or "").split(".")[0])
-    return found
+            names.add((node.module or "").split(".")[0])
+    return names
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

@@ -32,11 +32,11 @@ class Plan:
 
     def studies(self) -> list[tuple[int, int, int, bool]]:
         """(n, bits, questions, connections kept alive), each once."""
-        found = [(self.n, self.bits, q, True) for q in self.kept]
-        found += [(self.n, self.bits, q, False) for q in self.fresh]
-        found += [(n, self.bits, self.crowd_queries, alive) for n in self.crowds for alive in (True, False)]
-        found += [(self.grid_n, bits, self.grid_queries, alive) for bits in self.grids for alive in (True, False)]
-        return list(dict.fromkeys(found))
+        wanted = [(self.n, self.bits, q, True) for q in self.kept]
+        wanted += [(self.n, self.bits, q, False) for q in self.fresh]
+        wanted += [(n, self.bits, self.crowd_queries, alive) for n in self.crowds for alive in (True, False)]
+        wanted += [(self.grid_n, bits, self.grid_queries, alive) for bits in self.grids for alive in (True, False)]
+        return list(dict.fromkeys(wanted))
 
 
 @dataclass(frozen=True)

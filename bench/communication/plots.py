@@ -22,17 +22,17 @@ SHADES = ("#0b3c5d", "#328cc1", "#8fb8d8", "#d9d9d9", "#f2a65a", "#d1495b")
 HATCHES = ("", "//", "..", "", "\\\\", "xx")
 
 
-def draw(found: Found, folder: Path) -> list[tuple[Path, str]]:
+def draw(measured: Found, folder: Path) -> list[tuple[Path, str]]:
     """Write all plots; returns the files and what they show."""
     folder.mkdir(parents=True, exist_ok=True)
-    plan = found.plan
-    made = [
-        (_by_queries(found), "queries", f"Bytes of one party against the number of questions, n = {plan.n}"),
-        (_by_grid(found), "grid", "Bytes of one party against the size of the grid"),
-        (_parts(found), "parts", "Where the bytes of one party go with our protocol"),
+    plan = measured.plan
+    figures = [
+        (_by_queries(measured), "queries", f"Bytes of one party against the number of questions, n = {plan.n}"),
+        (_by_grid(measured), "grid", "Bytes of one party against the size of the grid"),
+        (_parts(measured), "parts", "Where the bytes of one party go with our protocol"),
     ]
     files = []
-    for figure, name, caption in made:
+    for figure, name, caption in figures:
         path = folder / f"communication-{name}.png"
         figure.savefig(path, dpi=120)
         files.append((path, caption))
@@ -80,21 +80,23 @@ def _legend(axes: Axes) -> None:
     axes.legend(frameon=False, fontsize=9, loc="upper left")
 
 
-def _by_queries(found: Found) -> Figure:
+def _by_queries(measured: Found) -> Figure:
     figure, axes = _figure()
     for line, label in LINES.items():
-        rows = found.along_queries(line)
+        rows = measured.along_queries(line)
         _line(axes, rows, [row.queries for row in rows], STYLES[line], label)
     for alive, right in ((False, 0.4), (True, 1.7)):
-        at = found.crossover(alive)
+        at = measured.crossover(alive)
         if at is not None:
-            _mark(axes, at, found.ours(at), right, "kept alive" if alive else "new connections")
+            _mark(axes, at, measured.ours(at), right, "kept alive" if alive else "new connections")
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     _bytes_on_y(axes)
     axes.set_ylim(bottom=1e3)
     axes.set_xlabel("questions |B|")
-    axes.set_title(f"One party, TLS and HTTP included (n = {found.plan.n}, N = {_power(found.plan.bits)})", fontsize=10)
+    axes.set_title(
+        f"One party, TLS and HTTP included (n = {measured.plan.n}, N = {_power(measured.plan.bits)})", fontsize=10
+    )
     _legend(axes)
     return figure
 
@@ -111,27 +113,28 @@ def _power(bits: int) -> str:
     return f"$2^{{{bits}}}$"
 
 
-def _by_grid(found: Found) -> Figure:
+def _by_grid(measured: Found) -> Figure:
     figure, axes = _figure()
     for line, label in LINES.items():
-        rows = found.along_grids(line)
+        rows = measured.along_grids(line)
         _line(axes, rows, [1 << row.bits for row in rows], STYLES[line], label)
     axes.set_xscale("log", base=2)
-    every = [row.bits for row in found.along_grids((OURS, True))]
+    every = [row.bits for row in measured.along_grids((OURS, True))]
     axes.set_xticks([1 << bits for bits in every], [_power(bits) for bits in every])
     _bytes_on_y(axes)
     axes.set_xlabel("positions of the grid N")
     axes.set_title(
-        f"One party, TLS and HTTP included (n = {found.plan.grid_n}, {found.plan.grid_queries} questions)", fontsize=10
+        f"One party, TLS and HTTP included (n = {measured.plan.grid_n}, {measured.plan.grid_queries} questions)",
+        fontsize=10,
     )
     _legend(axes)
     return figure
 
 
-def _parts(found: Found) -> Figure:
+def _parts(measured: Found) -> Figure:
     figure, axes = _figure(2.7)
-    left, whole = 0.0, sum(found.parts.values())
-    for (name, value), shade, hatch in zip(found.parts.items(), SHADES, HATCHES, strict=True):
+    left, whole = 0.0, sum(measured.parts.values())
+    for (name, value), shade, hatch in zip(measured.parts.items(), SHADES, HATCHES, strict=True):
         label = f"{name}: {value:,.0f} B ({value / whole:.0%})"
         axes.barh([0], [value], left=left, color=shade, hatch=hatch, edgecolor="white", label=label, height=0.5)
         left += value
@@ -140,6 +143,6 @@ def _parts(found: Found) -> Figure:
     axes.set_xlim(0, whole)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_xlabel("TCP payload of one party in bytes, both servers, once and for all")
-    axes.set_title(f"Where our bytes go (N = {_power(found.plan.bits)})", fontsize=10)
+    axes.set_title(f"Where our bytes go (N = {_power(measured.plan.bits)})", fontsize=10)
     figure.legend(frameon=False, fontsize=9, ncols=2, loc="outside lower center")
     return figure

@@ -17,7 +17,7 @@ from bench.communication import formulas, onehot, pointwise
 from bench.communication.traffic import BaselinePair, Counted, Meter, Run
 from campaign.spec import Campaign, Placed
 from dealer.sharing import Rand
-from harness.live import Pair, name
+from harness.live import Pair, name, pledges
 from harness.proxy import Count
 
 OURS = "ours"
@@ -43,7 +43,7 @@ class Study:
 
 def study_campaign(bits: int, id: bytes) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
-    about = {"title": "Waiting time", "question": "How many days did your patient wait?"}
+    about = {"title": "Waiting time", "question": "How many days did your patient wait?", "servers": pledges(id)}
     return Campaign.from_dict({"id": id, **about, "grid": grid, "epsilon": 1.0, "min_uploads": 1})
 
 

@@ -49,26 +49,26 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     with tempfile.TemporaryDirectory() as folder, both_pairs(Path(folder)) as pairs:
-        found = measure(QUICK if args.quick else FULL, *pairs, args.seed)
-    tables = all_tables(found)
+        measured = measure(QUICK if args.quick else FULL, *pairs, args.seed)
+    tables = all_tables(measured)
     print("\n\n".join(table.as_text() for table in tables) + "\n")
-    print_table(found.results())
-    write_json(args.json, found.results(), args.seed, **found.as_json())
+    print_table(measured.results())
+    write_json(args.json, measured.results(), args.seed, **measured.as_json())
     if args.out is not None:
-        plots.draw(found, args.out)
+        plots.draw(measured, args.out)
     if args.docs:
-        write_page(found, tables, args.seed)
+        write_page(measured, tables, args.seed)
     return 0
 
 
-def write_page(found: Found, tables: list[Table], seed: int) -> None:
+def write_page(measured: Found, tables: list[Table], seed: int) -> None:
     """Tables and plots of this run, between the markers of docs/benchmarks.md."""
     about, docs = output.about(seed), ROOT / "docs"
-    pictures = plots.draw(found, docs / "images")
+    pictures = plots.draw(measured, docs / "images")
     command = f"`{about['command']}`, commit {about['commit']}, seed {seed}, {about['cpu']}, {about['cores']} cores."
     marks = f"{APPROXIMATELY} marks what was extrapolated from the measured costs of connections and messages."
     shown = [f"![{caption}](images/{path.name})" for path, caption in pictures]
-    body = [summary(found), *shown, *(table.as_markdown() for table in tables), f"Made by {command} {marks}"]
+    body = [summary(measured), *shown, *(table.as_markdown() for table in tables), f"Made by {command} {marks}"]
     write_between(docs / "benchmarks.md", START, END, "\n\n".join(body))
 
 
@@ -85,8 +85,8 @@ def measure(plan: Plan, ours: Counted, baseline: Counted, seed: int) -> Found:
             runs += run_all(ours, baseline, Study(campaign, values, asked, rng.bytes, alive, bar.update))
     main = next(r for r in runs if (r.protocol, r.n, r.bits) == (OURS, plan.n, plan.bits))
     shares = parts(main, bare, study_campaign(plan.bits, bytes(32)))
-    found = Found(plan, runs, bare, shares, _models(plan, runs, bare), {})
-    return replace(found, confirmed=_confirm(found, baseline, rng))
+    measured = Found(plan, runs, bare, shares, _models(plan, runs, bare), {})
+    return replace(measured, confirmed=_confirm(measured, baseline, rng))
 
 
 def _different(rng: np.random.Generator, positions: int, queries: int) -> list[int]:
@@ -111,17 +111,17 @@ def _models(plan: Plan, runs: Runs, bare: Count) -> dict[Key, Model]:
     return {k: Model(list(group), plan.bits, handshake) for k, group in groupby(sorted(runs, key=key), key)}
 
 
-def _confirm(found: Found, baseline: Counted, rng: np.random.Generator) -> dict[str, bool]:
+def _confirm(measured: Found, baseline: Counted, rng: np.random.Generator) -> dict[str, bool]:
     """Run the pointwise protocol just below and just at each crossover: is it on the side it should be?"""
-    plan, confirmed = found.plan, {}
+    plan, confirmed = measured.plan, {}
     noise = [(rng.bytes(32), rng.bytes(32)) for _ in (0, 1)]
     values = rng.integers(0, 1 << plan.bits, plan.grid_n).tolist()
     for alive in (True, False):
-        at = found.crossover(alive)
+        at = measured.crossover(alive)
         assert at is not None
         for queries in (at - 1, at):
             campaign, asked = study_campaign(plan.bits, rng.bytes(32)), _different(rng, 1 << plan.bits, queries)
             run = run_pointwise(baseline, Study(campaign, values, asked, rng.bytes, alive), noise)
             name = f"{queries} questions, {'kept alive' if alive else 'new connections'}"
-            confirmed[name] = (run.per_party > found.ours(queries)) == (queries >= at)
+            confirmed[name] = (run.per_party > measured.ours(queries)) == (queries >= at)
     return confirmed

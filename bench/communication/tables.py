@@ -46,9 +46,9 @@ LINES: dict[Key, str] = {
 }
 
 
-def summary(found: Found) -> str:
+def summary(measured: Found) -> str:
     """The outcome in two sentences."""
-    value = {result.key: result.value or 0.0 for result in found.results()}
+    value = {result.key: result.value or 0.0 for result in measured.results()}
     return (
         f"With ours a party sends and receives {size(value['party_bytes_ours'])}, once, for all questions. Pointwise, "
         f"every question costs a party {size(value['query_bytes_kept'])} on a connection that is kept alive and "
@@ -57,13 +57,13 @@ def summary(found: Found) -> str:
     )
 
 
-def all_tables(found: Found) -> list[Table]:
-    return [_by_queries(found), _by_kind(found), _by_crowd(found), _by_grid(found), _parts(found)]
+def all_tables(measured: Found) -> list[Table]:
+    return [_by_queries(measured), _by_kind(measured), _by_crowd(measured), _by_grid(measured), _parts(measured)]
 
 
-def _by_queries(found: Found) -> Table:
-    plan = found.plan
-    columns = [found.along_queries(line) for line in LINES]
+def _by_queries(measured: Found) -> Table:
+    plan = measured.plan
+    columns = [measured.along_queries(line) for line in LINES]
     header = ["questions", *LINES.values(), "round trips: ours", "kept alive", "new connections"]
     rows = []
     for each in zip(*columns, strict=True):
@@ -76,14 +76,14 @@ def _party(row: Row) -> str:
     return size(row.party, row.measured)
 
 
-def _by_kind(found: Found) -> Table:
+def _by_kind(measured: Found) -> Table:
     """Measured runs only: wire, bodies and formula, by who talks to whom."""
-    plan = found.plan
+    plan = measured.plan
     header = ["protocol", "parties: wire", "bodies", "formula", "between servers: wire", "bodies", "formula"]
     rows = []
     for line, label in LINES.items():
         wanted = (*line, plan.n, plan.bits, plan.crowd_queries)
-        run = next(r for r in found.runs if (r.protocol, r.keep_alive, r.n, r.bits, r.queries) == wanted)
+        run = next(r for r in measured.runs if (r.protocol, r.keep_alive, r.n, r.bits, r.queries) == wanted)
         party = [run.party[0].bytes + run.party[1].bytes, run.bodies["party"], run.predicted["party"]]
         peer = [run.peer.bytes, run.bodies["peer"], run.predicted["peer"]]
         analyst = [run.analyst.bytes, run.bodies["analyst"]]
@@ -92,31 +92,31 @@ def _by_kind(found: Found) -> Table:
     return Table(title, [*header, "analyst: wire", "bodies"], rows)
 
 
-def _by_crowd(found: Found) -> Table:
-    plan = found.plan
+def _by_crowd(measured: Found) -> Table:
+    plan = measured.plan
     header = ["parties", *LINES.values(), "ours: server 0 / 1", "kept alive: server 0 / 1", *CROSSOVERS]
     rows = []
-    for each in zip(*(found.along_crowds(line) for line in LINES), strict=True):
+    for each in zip(*(measured.along_crowds(line) for line in LINES), strict=True):
         n = each[0].n
         servers = [" / ".join(size(s, row.measured) for s in row.servers) for row in each[:2]]
-        crossovers = [mark(str(found.crossover_of_totals(n, alive)), each[0].measured) for alive in (True, False)]
+        crossovers = [mark(str(measured.crossover_of_totals(n, alive)), each[0].measured) for alive in (True, False)]
         rows.append([f"{n:,}", *(size(row.total, row.measured) for row in each), *servers, *crossovers])
     title = f"All traffic, servers and analyst included, N = 2^{plan.bits}, {plan.crowd_queries} questions"
     return Table(title, header, rows)
 
 
-def _by_grid(found: Found) -> Table:
+def _by_grid(measured: Found) -> Table:
     header = ["positions", *LINES.values(), *CROSSOVERS]
     rows = []
-    for each in zip(*(found.along_grids(line) for line in LINES), strict=True):
-        crossovers = [mark(str(found.crossover(alive, each[0].bits)), each[0].measured) for alive in (True, False)]
+    for each in zip(*(measured.along_grids(line) for line in LINES), strict=True):
+        crossovers = [mark(str(measured.crossover(alive, each[0].bits)), each[0].measured) for alive in (True, False)]
         rows.append([f"2^{each[0].bits}", *(_party(row) for row in each), *crossovers])
-    title = f"What one party sends and receives, {found.plan.grid_queries} questions, by size of the grid"
+    title = f"What one party sends and receives, {measured.plan.grid_queries} questions, by size of the grid"
     return Table(title, header, rows)
 
 
-def _parts(found: Found) -> Table:
-    whole = sum(found.parts.values())
-    rows = [[name, f"{value:,.0f}", f"{value / whole:.0%}"] for name, value in found.parts.items()]
-    title = f"Where a party's bytes go with ours, N = 2^{found.plan.bits}, both servers"
+def _parts(measured: Found) -> Table:
+    whole = sum(measured.parts.values())
+    rows = [[name, f"{value:,.0f}", f"{value / whole:.0%}"] for name, value in measured.parts.items()]
+    title = f"Where a party's bytes go with ours, N = 2^{measured.plan.bits}, both servers"
     return Table(title, ["part", "bytes", "share"], [*rows, ["together", f"{whole:,.0f}", "100%"]])

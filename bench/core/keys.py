@@ -26,10 +26,10 @@ Run = Callable[[], object]
 def some_keys(scheme: ModuleType, bits: int, count: int, seed: int) -> KeyBatch:
     rng = np.random.default_rng(seed)
     alphas = rng.integers(0, 1 << bits, count)
-    made: tuple[KeyBatch, KeyBatch] = scheme.gen(
+    pair: tuple[KeyBatch, KeyBatch] = scheme.gen(
         alphas, bits=bits, binder=BINDER, rand=rng.bytes(scheme.RAND_BYTES * count)
     )
-    return made[0]
+    return pair[0]
 
 
 def _gen(bits: int, count: int, seed: int) -> Run:
@@ -181,8 +181,8 @@ def against_sycret(args: argparse.Namespace) -> list[Result]:
     results = []
     for prefix, backend, eval_goal, gen_goal in (("", "numpy", 6.5, 2.5), ("native_", "native", 6.5, 8)):
         of = f"{backend}: " if prefix else ""
-        at, made = (_over(best.get(name), best.get(f"{backend} {name}")) for name in ("eval", "gen"))
+        at, generated = (_over(best.get(name), best.get(f"{backend} {name}")) for name in ("eval", "gen"))
         what = f"{of}DCF at one point, D = 32, over sycret's comparison", f"{of}DCF key pairs/s, D = 32, over sycret"
         results.append(Result.at_least(f"{prefix}dcf_point_vs_sycret", at, eval_goal, what[0]))
-        results.append(Result.at_least(f"{prefix}dcf_gen_vs_sycret", made, gen_goal, what[1]))
+        results.append(Result.at_least(f"{prefix}dcf_gen_vs_sycret", generated, gen_goal, what[1]))
     return results

@@ -64,7 +64,7 @@ def _accuracy(args: argparse.Namespace) -> list[Result]:
 
     ours, paper = error(SliceTree(DEPTH, 1.0)), error(PaperTree(DEPTH, 1.0))
     what = f"mean squared error over ours, N = 2^{DEPTH}, epsilon = 1, {args.runs} runs: "
-    found = [
+    results = [
         Result("slice_mse", ours, f"slice-tree, N = 2^{DEPTH}, epsilon = 1, {args.runs} runs, one noise tree"),
         Result.at_least("slice_vs_paper_mse", paper / ours, 10, what + "the paper's mechanism"),
     ]
@@ -72,8 +72,8 @@ def _accuracy(args: argparse.Namespace) -> list[Result]:
     name = what + f"OpenDP's {BRANCHING}-ary tree with consistency"
     if opendp is None:
         print("opendp is not installed (pip install 'fss-ecdf[bench]'): the comparison with it is left out\n")
-        return [*found, Result("slice_vs_opendp_mse", None, name)]
-    return [*found, Result.at_least("slice_vs_opendp_mse", opendp / ours, 2, name)]
+        return [*results, Result("slice_vs_opendp_mse", None, name)]
+    return [*results, Result.at_least("slice_vs_opendp_mse", opendp / ours, 2, name)]
 
 
 def _opendp_error(data: Counts, truth: Counts, runs: int) -> float | None:

@@ -63,14 +63,14 @@ def _large(args: argparse.Namespace) -> list[Result]:
     """A million thresholds, in a process of its own, whose peak of memory is that of smoothing."""
     curve, n = noisy_curve(PAPER, 20, args.seed)
     best = best_in_turn({"isotonic": lambda: smooth.isotonic(curve, n)}, args.rounds)
-    found = [Result.at_most("isotonic_1m_s", best["isotonic"], 0.5, "isotonic smoothing, N = 2^20")]
+    results = [Result.at_most("isotonic_1m_s", best["isotonic"], 0.5, "isotonic smoothing, N = 2^20")]
     what = "2-norm smoothing, N = 2^20, paper-tree"
     if args.rounds < 3:
-        return [*found, Result("smooth_l2_1m_s", None, what), Result("smooth_l2_1m_gb", None, what + ", memory")]
+        return [*results, Result("smooth_l2_1m_s", None, what), Result("smooth_l2_1m_gb", None, what + ", memory")]
     command = [sys.executable, "-c", f"from bench.core import roles; roles.million({args.seed})"]
     seconds, gigabytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return [
-        *found,
+        *results,
         Result.at_most("smooth_l2_1m_s", float(seconds), 60, what),
         Result.at_most("smooth_l2_1m_gb", float(gigabytes), 4, what + ", peak of memory in GB"),
     ]

@@ -187,28 +187,28 @@ def _show(release: Release, patients: Patients) -> None:
     print(f"{'':36}{'published':>10} {'95 % noise interval':>20} {'truth':>10}")
     for stratum in STRATA:
         levels = (0.25, 0.5, 0.75, 0.95)
-        found, right = release.quantile(levels, stratum), exact.quantile(levels, stratum).thresholds
+        quantiles, right = release.quantile(levels, stratum), exact.quantile(levels, stratum).thresholds
         for i, level in enumerate(levels):
-            low, high = (ends[i] for ends in found.ranges["noise"])
+            low, high = (ends[i] for ends in quantiles.ranges["noise"])
             span = f"{low:.3f} to {high:.3f}"
-            _line(f"risk, {stratum}: {level:.0%} quantile", f"{found.thresholds[i]:.3f}", span, f"{right[i]:.3f}")
+            _line(f"risk, {stratum}: {level:.0%} quantile", f"{quantiles.thresholds[i]:.3f}", span, f"{right[i]:.3f}")
     points, right_points = release.curve(STRATA[1]).at([0.1, 0.3]), exact.curve(STRATA[1]).at([0.1, 0.3])
     for i, at in enumerate(points.thresholds):
         half = 1.96 * points.fraction_errors[i]
         span = f"{points.fractions[i] - half:.3f} to {points.fractions[i] + half:.3f}"
         name = f"events with a risk of at most {at:g}"
         _line(name, f"{points.fractions[i]:.3f}", span, f"{right_points.fractions[i]:.3f}")
-    roc, made, right_made = release.roc(), release.calibration(), exact.calibration()
+    roc, calibrated, right_made = release.roc(), release.calibration(), exact.calibration()
     low, high = roc.auc_interval(interval="noise")
     _line("area under the ROC curve", f"{roc.auc:.4f}", f"{low:.4f} to {high:.4f}", f"{exact.roc().auc:.4f}")
     ratio = right_made.observed_over_expected
-    _line("observed over expected events", f"{made.observed_over_expected:.3f}", "", f"{ratio:.3f}")
-    _line("Hosmer-Lemeshow H, noise taken off", f"{made.corrected:.1f}", "", f"{right_made.statistic:.1f}")
-    _line("  p, noise included", f"{made.p_value:.3f}", "", f"{right_made.chi_square_p:.3f}")
+    _line("observed over expected events", f"{calibrated.observed_over_expected:.3f}", "", f"{ratio:.3f}")
+    _line("Hosmer-Lemeshow H, noise taken off", f"{calibrated.corrected:.1f}", "", f"{right_made.statistic:.1f}")
+    _line("  p, noise included", f"{calibrated.p_value:.3f}", "", f"{right_made.chi_square_p:.3f}")
 
 
-def _line(name: str, found: str, span: str, right: str) -> None:
-    print(f"{name:<36}{found:>10} {span:>20} {right:>10}")
+def _line(name: str, value: str, span: str, right: str) -> None:
+    print(f"{name:<36}{value:>10} {span:>20} {right:>10}")
 
 
 def _show_bytes(pair: Pair, campaign: Campaign, patients: Patients) -> None:

@@ -89,14 +89,14 @@ def campaign(mechanism: str, epsilon: float, strata: tuple[str, ...] = STRATA) -
 def read_text(name: str, folder: Path | None) -> str:
     """The CSV, plain or compressed, checked against its checksum."""
     source = SOURCES[name]
-    found = [] if folder is None else [p for p in (folder / source.file, folder / f"{source.file}.gz") if p.exists()]
-    if not found:
+    present = [] if folder is None else [p for p in (folder / source.file, folder / f"{source.file}.gz") if p.exists()]
+    if not present:
         where = "no --data-dir was given" if folder is None else f"{source.file} is not in {folder}"
         raise MissingData(f"{source.title}: {where}; docs/benchmarks.md says where to get it")
-    data = gzip.decompress(found[0].read_bytes()) if found[0].suffix == ".gz" else found[0].read_bytes()
+    data = gzip.decompress(present[0].read_bytes()) if present[0].suffix == ".gz" else present[0].read_bytes()
     digest = hashlib.sha256(data).hexdigest()
     if digest != source.sha256:
-        raise MissingData(f"{source.title}: {found[0].name} is another version (sha256 {digest[:16]}...)")
+        raise MissingData(f"{source.title}: {present[0].name} is another version (sha256 {digest[:16]}...)")
     return data.decode()
 
 

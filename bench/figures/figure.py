@@ -106,8 +106,8 @@ def means(rows: Iterable[Row], x: str, y: str) -> dict[str, Line]:
     return {
         name: (
             list(at),
-            [float(np.mean(found)) for found in at.values()],
-            [float(np.std(found) / np.sqrt(len(found))) for found in at.values()],
+            [float(np.mean(values)) for values in at.values()],
+            [float(np.std(values) / np.sqrt(len(values))) for values in at.values()],
         )
         for name, at in groups.items()
     }

@@ -27,13 +27,13 @@ SPREAD_OUT = ("uniform", "beta")
 def shares(name: str) -> Floats:
     """The share of each of 2^10 cells: even, a hump, a hump of a fiftieth of the grid, or five cells only."""
     x = (np.arange(1 << BITS) + 0.5) / (1 << BITS)
-    made = {
+    density = {
         "uniform": np.ones_like(x),
         "beta": x * (1 - x) ** 3,
         "narrow": np.exp(-0.5 * ((x - 0.3) / 0.005) ** 2) + 1e-4,
         "five values": np.where(np.isin(np.arange(x.size), (100, 300, 301, 600, 900)), 1.0, 0.0),
     }[name]
-    return np.asarray(made / made.sum())
+    return np.asarray(density / density.sum())
 
 
 def _campaign() -> Campaign:
@@ -50,24 +50,24 @@ def job(name: str, n: int, seeds: Sequence[int]) -> list[Row]:
         release = Release.of_whole(spec, n, true + both_servers(spec.noise, 1, BITS, rng)[0])
         places = np.searchsorted(true, np.array(LEVELS) * n)
         for how in ("isotonic", "haar"):
-            found = release.curve(smoothing=how)
-            off = np.abs(np.array(found.quantile(LEVELS).index) - places)
+            curve = release.curve(smoothing=how)
+            off = np.abs(np.array(curve.quantile(LEVELS).index) - places)
             about = {"method": name, "n_epsilon": n * EPSILON, "seed": seed, "smoothing": how}
-            rows.append({**about, "curve": float(((found.counts - true) ** 2).mean()), "quantiles": float(off.mean())})
+            rows.append({**about, "curve": float(((curve.counts - true) ** 2).mean()), "quantiles": float(off.mean())})
     return rows
 
 
 def ratios(rows: list[Row], name: str, what: str) -> list[float]:
     """Of haar's error over that of isotonic regression, at each size: roots of mean squares, or mean distances."""
-    found = []
+    line = []
     for n in SIZES:
         of = [
             np.mean([r[what] for r in rows if (r["method"], r["n_epsilon"], r["smoothing"]) == (name, n, how)])
             for how in ("haar", "isotonic")
         ]
         ratio = float(of[0] / of[1]) if of[1] > 0 else (1.0 if of[0] == 0 else float("inf"))
-        found.append(ratio**0.5 if what == "curve" else ratio)
-    return found
+        line.append(ratio**0.5 if what == "curve" else ratio)
+    return line
 
 
 def compute(options: Options) -> list[Row]:
@@ -96,10 +96,10 @@ def draw(rows: list[Row], options: Options) -> None:
 
 def claims(rows: list[Row]) -> list[Claim]:
     def words(what: str, names: Sequence[str]) -> str:
-        found = {name: ratios(rows, name, what) for name in names}
+        lines = {name: ratios(rows, name, what) for name in names}
         return "; ".join(
             f"{name} {', '.join(f'{r:.2f} at {n:g}' for n, r in zip(SIZES, line, strict=True))}"
-            for name, line in found.items()
+            for name, line in lines.items()
         )
 
     large = [r for name in SPREAD_OUT for r in ratios(rows, name, "curve")[1:]]

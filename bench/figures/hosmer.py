@@ -68,14 +68,14 @@ def algorithm_2(data: Scored, epsilon: float, seed: int, noise: Floats) -> Group
     return Groups(upper, table, table[2:], np.diag(errors**2), data.labels.size, epsilon)
 
 
-def from_curves(made: Release) -> Groups:
-    return calibration.from_curves(made.curve(STRATA[0]), made.curve(STRATA[1]), GROUPS)
+def from_curves(published: Release) -> Groups:
+    return calibration.from_curves(published.curve(STRATA[0]), published.curve(STRATA[1]), GROUPS)
 
 
 def both(groups: Groups) -> tuple[float, float]:
     """H as it is, and without what one server's noise adds to it on average."""
-    found = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
-    return found, max(0.0, found - calibration.noise_in_statistic(groups) / SERVERS)
+    h = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
+    return h, max(0.0, h - calibration.noise_in_statistic(groups) / SERVERS)
 
 
 def job(name: str, folder: Path | None, epsilon: float, seeds: Sequence[int]) -> list[Row]:
@@ -83,12 +83,12 @@ def job(name: str, folder: Path | None, epsilon: float, seeds: Sequence[int]) ->
     truth, rows = both(from_curves(release.exact(data)))[0], []
     spec = campaign("slice-tree", epsilon)
     for seed, noise, their_noise in zip(seeds, *curve_noise(epsilon, seeds), strict=True):
-        made = Release.of_whole(spec, data.labels.size, data.counts + noise, on_grid=True)
-        found = [*both(algorithm_2(data, epsilon, seed, their_noise)), *both(from_curves(made))]
+        published = Release.of_whole(spec, data.labels.size, data.counts + noise, on_grid=True)
+        statistics = [*both(algorithm_2(data, epsilon, seed, their_noise)), *both(from_curves(published))]
         about = {"epsilon": epsilon, "seed": seed, "true_H": truth}
         rows += [
             {"method": method, **about, "H": h, "relative": (h / truth - 1) ** 2}
-            for method, h in zip(STYLE, found, strict=True)
+            for method, h in zip(STYLE, statistics, strict=True)
         ]
     return rows
 
@@ -106,15 +106,15 @@ def medians(rows: list[Row]) -> dict[str, list[float]]:
 
 def paired(rows: list[Row], theirs: str) -> list[tuple[float, float]]:
     """At each epsilon: how much larger their squared errors are than ours, on the same seeds, and its error."""
-    found = []
+    gains = []
     for epsilon in EPSILONS:
         of = {
             method: np.array([r["relative"] for r in rows if r["method"] == method and r["epsilon"] == epsilon])
             for method in (theirs, OURS_OFF)
         }
         more = of[theirs] - of[OURS_OFF]
-        found.append((float(more.mean()), float(more.std(ddof=1) / np.sqrt(more.size))))
-    return found
+        gains.append((float(more.mean()), float(more.std(ddof=1) / np.sqrt(more.size))))
+    return gains
 
 
 def gain(name: str, rows: list[Row], theirs: str) -> Claim:

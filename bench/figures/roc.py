@@ -79,12 +79,12 @@ def _example(name: str) -> Figure:
 def error_job(folder: Path | None, epsilon: float, seed: int) -> list[Row]:
     data = load("bank", folder)
     truth = release.exact(data).roc(smoothing="none")
-    found = {f"paper-tree, {how}": release.papers_roc(data, epsilon, seed, how) for how in PAPER_WAYS}
-    made = release.ours(data, epsilon, seed)
-    found |= {f"slice-tree, {how}": made.roc(smoothing=release.SHORT[how]) for how in OUR_WAYS}
+    curves = {f"paper-tree, {how}": release.papers_roc(data, epsilon, seed, how) for how in PAPER_WAYS}
+    published = release.ours(data, epsilon, seed)
+    curves |= {f"slice-tree, {how}": published.roc(smoothing=release.SHORT[how]) for how in OUR_WAYS}
     return [
         {"method": method, "epsilon": epsilon, "seed": seed, "area": area_between(roc, truth)}
-        for method, roc in found.items()
+        for method, roc in curves.items()
     ]
 
 

@@ -10,6 +10,7 @@ from bench.figures import haar, hosmer, roc, runtime, synthetic
 from bench.figures.figure import Claim, Figure, MissingData, Options, read_csv, write_csv
 
 START, END = "<!-- figures: made by python -m bench figures --docs -->", "<!-- end of figures -->"
+CELL = 300  # characters
 FIGURES: dict[str, Figure] = {
     figure.name: figure
     for figure in [*synthetic.FIGURES, *haar.FIGURES, *roc.FIGURES, *hosmer.FIGURES, *runtime.FIGURES]
@@ -31,8 +32,8 @@ def main(argv: list[str]) -> int:
     output.print_machine(args.seed)
     args.out.mkdir(parents=True, exist_ok=True)
     options = Options(args.out, args.runs, args.seed, args.levels, args.data_dir)
-    made = _made_by(options)
-    claims = [claim for name in args.names or FIGURES for claim in _make(FIGURES[name], options, made)]
+    maker = _made_by(options)
+    claims = [claim for name in args.names or FIGURES for claim in _make(FIGURES[name], options, maker)]
     print_claims(claims)
     if args.docs:
         write_docs(args.out)
@@ -50,14 +51,14 @@ def _made_by(options: Options) -> str:
     return f"`{command}`, commit {machine['commit']}, seed {options.seed}, {machine['cpu']}"
 
 
-def _make(figure: Figure, options: Options, made: str) -> list[Claim]:
+def _make(figure: Figure, options: Options, maker: str) -> list[Claim]:
     try:
         rows = figure.compute(options)
     except MissingData as missing:
         print(f"{figure.name}: left out. {missing}")
         return []
     write_csv(options.out / f"{figure.name}.csv", rows)
-    (options.out / f"{figure.name}.txt").write_text(made)
+    (options.out / f"{figure.name}.txt").write_text(maker)
     figure.draw(rows, options)
     print(f"{figure.name}: {options.out / figure.name}.png and .csv")
     return figure.claims(rows)
@@ -74,21 +75,31 @@ def write_docs(folder: Path) -> None:
             makers[figure.name] = _maker_in(text, figure.name)
             continue
         claims = figure.claims(read_csv(folder / f"{figure.name}.csv"))
-        rows += [f"| {c.figure} | {c.paper} | {'yes' if c.holds else '**no**'} | {c.measured} |" for c in claims]
+        rows += [row for claim in claims for row in _rows(claim)]
         makers[figure.name] = (folder / f"{figure.name}.txt").read_text()
         _small_picture(folder / f"{figure.name}.png", docs.DOCS / "images" / f"{figure.name}.png")
     head = ["| figure | the paper says | holds here | measured |", "| --- | --- | --- | --- |"]
-    made = [f"- {', '.join(n for n in makers if makers[n] == m)}: {m}" for m in dict.fromkeys(makers.values()) if m]
+    lines = [f"- {', '.join(n for n in makers if makers[n] == m)}: {m}" for m in dict.fromkeys(makers.values()) if m]
     parts = [f"![{f.title}](images/{f.name}.png)" for f in FIGURES.values() if makers[f.name]]
-    docs.write_between(page, START, END, "\n".join(["Made by", "", *made, "", *head, *rows, "", *parts]))
+    docs.write_between(page, START, END, "\n".join(["Made by", "", *lines, "", *head, *rows, "", *parts]))
+
+
+def _rows(claim: Claim) -> list[str]:
+    """Of a table; what was measured in as many as keep its cells short."""
+    cells = [""]
+    for part in claim.measured.split("; "):
+        more = f"{cells[-1]}; {part}" if cells[-1] else part
+        cells[-1:] = [more] if len(more) < CELL else [f"{cells[-1]};", part]
+    first = f"| {claim.figure} | {claim.paper} | {'yes' if claim.holds else '**no**'} | {cells[0]} |"
+    return [first, *(f"| {claim.figure} | | | {cell} |" for cell in cells[1:])]
 
 
 def _maker_in(text: str, name: str) -> str:
     """What the page says that a figure was made by; nothing if it is not there."""
-    for line in text.splitlines():
-        names, _, made = line.removeprefix("- ").partition(": ")
+    for line in text.replace("\n  ", " ").splitlines():
+        names, _, maker = line.removeprefix("- ").partition(": ")
         if line.startswith("- ") and name in names.split(", "):
-            return made
+            return maker
     return ""
 
 

@@ -58,10 +58,10 @@ def _draw(rows: list[Row], options: Options) -> None:
 
 def _claims(rows: list[Row]) -> list[Claim]:
     last = max(row["N"] for row in rows)
-    found = {name: dict(zip(x, y, strict=True))[last] for name, (x, y, _) in means(rows, "N", "seconds").items()}
-    one, two = found["cvxopt, 1-norm"], found["cvxopt, 2-norm"]
+    seconds = {name: dict(zip(x, y, strict=True))[last] for name, (x, y, _) in means(rows, "N", "seconds").items()}
+    one, two = seconds["cvxopt, 1-norm"], seconds["cvxopt, 2-norm"]
     measured = f"cvxopt at N = {last:.0f}: 2-norm {two:.2f} s, 1-norm {one:.2f} s; Clarabel: "
-    measured += f"{found['Clarabel, 2-norm']:.2f} and {found['Clarabel, 1-norm']:.2f} s"
+    measured += f"{seconds['Clarabel, 2-norm']:.2f} and {seconds['Clarabel, 1-norm']:.2f} s"
     return [Claim("runtime", "the quadratic program is solved more quickly than the linear one", measured, two < one)]
 
 

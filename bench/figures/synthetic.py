@@ -40,10 +40,10 @@ def smoothing_job(name: str, levels: int, epsilon: float, rate: float, seed: int
     truth, raw = published(name, levels, epsilon, rate, seed)
     error = max(((raw - truth) ** 2).mean(), 1e-9)  # at a large epsilon a short curve may have no noise at all
     setting = {"epsilon": epsilon, "lambda": rate, "seed": seed, "raw_mse": error}
-    found = smoothed(name, raw, truth[-1])
+    curves = smoothed(name, raw, truth[-1])
     return [
         {"method": f"{name}, {how}", **setting, "ratio": ((curve - truth) ** 2).mean() / error}
-        for how, curve in found.items()
+        for how, curve in curves.items()
     ]
 
 
@@ -73,8 +73,8 @@ def _draw_ratio(rows: list[Row], options: Options, x: str, name: str, about: str
 
 
 def _at(rows: list[Row], x: str, y: str, method: str) -> dict[float, float]:
-    found = means(rows, x, y)[method]
-    return dict(zip(found[0], found[1], strict=True))
+    line = means(rows, x, y)[method]
+    return dict(zip(line[0], line[1], strict=True))
 
 
 def _epsilon_claims(rows: list[Row]) -> list[Claim]:

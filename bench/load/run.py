@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -21,7 +22,7 @@ from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, envelopes, name, pledges
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much
 OVERLOAD = (0.6, 0.7)
@@ -69,8 +70,9 @@ def main(argv: list[str]) -> int:
 
 def _campaign(rng: random.Random) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": 1023, "step": 1}
-    about = {"id": rng.randbytes(32), "title": "load", "question": "load", "grid": grid, "epsilon": 1.0}
-    return Campaign.from_dict({**about, "min_uploads": 1, "max_uploads": 10_000_000})
+    about: dict[str, Any] = {"id": rng.randbytes(32), "title": "load", "question": "load", "grid": grid, "epsilon": 1.0}
+    about |= {"servers": pledges(about["id"]), "min_uploads": 1, "max_uploads": 10_000_000}
+    return Campaign.from_dict(about)
 
 
 def _run(pair: Pair, seconds: float, seed: int) -> tuple[Load, list[list[Sample]]]:
@@ -176,7 +178,7 @@ def _results(load: Load, samples: list[list[Sample]], internal: int) -> list[Res
     ratio = calls.percentile("question", 50, after) / calls.percentile("question", 50, before)
     refused = sum(s == 429 for s in calls.statuses("flood"))
     late = [s for kind in ("bulk upload", "single upload") for s in calls.statuses(kind, after)]
-    found = [
+    results = [
         Result("questions_per_s", calls.rate("question", t), "answered, over the whole time"),
         Result("values_per_s", calls.rate("bulk upload", t) * 100 / 2, "paced, stored by both servers"),
         Result.at_most("strange_answers", len(strange), 0, "neither 200, nor 429, nor 409 (sealed meanwhile)"),
@@ -188,10 +190,10 @@ def _results(load: Load, samples: list[list[Sample]], internal: int) -> list[Res
     for kind in ("question", "single upload", "bulk upload", "sealing"):
         for percent in (50, 95, 99):
             key = f"{kind.replace(' ', '_')}_p{percent}_ms"
-            found.append(Result(key, 1000 * calls.percentile(kind, percent, (0, t)), f"latency, {percent} %"))
+            results.append(Result(key, 1000 * calls.percentile(kind, percent, (0, t)), f"latency, {percent} %"))
     for role in (0, 1):
-        found += _growth(role, samples[role], t)
-    return found
+        results += _growth(role, samples[role], t)
+    return results
 
 
 def _growth(role: int, samples: list[Sample], t: float) -> list[Result]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -22,7 +23,7 @@ from bench.output import Result, print_table, write_json
 from campaign.spec import Campaign
 from campaign.wire import UPLOAD_TYPE
 from fss import backend
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, envelopes, name, pledges
 
 PER_REQUEST = 1000
 
@@ -34,7 +35,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--singles", type=int, default=2000, help="single uploads")
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
-    results = [*_uploads_and_curve(args), *_points(args), *_memory(args)]
+    results = [*_uploads_and_curve(args), *_checked(args), *_points(args), *_memory(args)]
     print_table(results)
     write_json(args.json, results, args.seed)
     return 0
@@ -42,8 +43,15 @@ def main(argv: list[str]) -> int:
 
 def _campaign(bits: int, **changes: object) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
-    made = {"id": secrets.token_bytes(32), "title": "bench", "question": "bench", "grid": grid, "epsilon": 1.0}
-    return Campaign.from_dict({**made, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
+    fields: dict[str, Any] = {
+        "id": secrets.token_bytes(32),
+        "title": "bench",
+        "question": "bench",
+        "grid": grid,
+        "epsilon": 1.0,
+    }
+    fields |= {"servers": pledges(fields["id"]), "checked": False}
+    return Campaign.from_dict({**fields, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
 
 
 def _bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
@@ -139,6 +147,25 @@ def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
         Result("point_warm_ms", 1000 * warm, "median latency of one point after it"),
         Result("health_ms", 1000 * health, "median latency of /healthz on the same connection"),
         Result.at_most("point_warm_vs_health", ratio, 4, "one over the other"),
+    ]
+
+
+def _checked(args: argparse.Namespace) -> list[Result]:
+    """From the wish to seal to both servers' curves, with the check of every key and without it, in one run."""
+    seconds = {}
+    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+        for checked in (False, True):
+            campaign = _campaign(15, checked=checked)
+            _fill(pair, campaign, args.keys, args.seed)
+            started = time.perf_counter()
+            pair.seal(campaign)
+            pair.wait_ready(campaign, 600)
+            seconds[checked] = time.perf_counter() - started
+    what = f"sealing and both servers' curves on the same cores, {args.keys} keys, D = 15"
+    return [
+        Result("seal_and_curve_100k_s", seconds[False], f"{what}, unchecked"),
+        Result("seal_and_curve_100k_checked_s", seconds[True], f"{what}, every key checked"),
+        Result("checked_vs_unchecked", seconds[True] / seconds[False], "one over the other"),
     ]
 
 

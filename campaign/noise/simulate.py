@@ -63,12 +63,12 @@ def _left_children(f: Floats, parents: Counts, rng: np.random.Generator) -> Coun
     sizes, reach = np.minimum(np.abs(parents), f.size - 1), f.size // 2
     order = np.argsort(sizes, kind="stable")
     values, starts = np.unique(sizes[order], return_index=True)
-    u, found = rng.random(parents.size), np.empty(parents.size, np.int64)
+    u, drawn = rng.random(parents.size), np.empty(parents.size, np.int64)
     for value, start, end in zip(values, starts, [*starts[1:], parents.size], strict=True):
         weights = np.cumsum(f[value:] * f[value:][::-1])
-        found[start:end] = np.searchsorted(weights, u[start:end] * weights[-1]) + value - reach
-    left = np.empty_like(found)
-    left[order] = found
+        drawn[start:end] = np.searchsorted(weights, u[start:end] * weights[-1]) + value - reach
+    left = np.empty_like(drawn)
+    left[order] = drawn
     return np.where(parents < 0, -left, left)
 
 

@@ -124,12 +124,12 @@ class SliceTree(Mechanism):
 
         A node's deviation is shared evenly by the leaves of its left half, and taken from those of its right half.
         """
-        means, found = self._check_weights(weights), []
+        means, deviations = self._check_weights(weights), []
         for _ in self.level_variances:
             left, right = means[:, 0::2], means[:, 1::2]
-            found.append(left - right)
+            deviations.append(left - right)
             means = (left + right) / 2
-        return found
+        return deviations
 
     def noise_curve(self, source: Source, levels: int) -> Counts:
         """Top down: each node's noise is split between its children."""

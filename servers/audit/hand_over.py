@@ -47,7 +47,7 @@ def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of the other server."""
     _, entry, sealed = _open(settings, campaign_id)
     folder = Folder(settings.data, entry.campaign.id)
-    kept = Evidence(folder.path)
+    kept = Evidence(folder.path, sealed.checksum)
     if kept.statement() is None:
         raise NotSealed("the other server has not made a statement here yet; ask it something first")
     _make(out)

@@ -5,15 +5,16 @@ from pathlib import Path
 
 from campaign.errors import PeerMismatch, StorageFull
 from campaign.files import write_durably
+from campaign.spec import to_base64url
 
-MOST_BYTES = 8 << 30  # of one campaign; then questions that would need more are refused
+MOST_BYTES = 8 << 30  # about one set; then questions that would need more are refused
 
 
 class Evidence:
-    """Of one campaign."""
+    """About one sealed set."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "evidence"
+    def __init__(self, folder: Path, checksum: bytes) -> None:
+        self.folder = folder / f"evidence-{to_base64url(checksum)}"
 
     def statement(self) -> bytes | None:
         path = self.folder / "statement"

@@ -195,7 +195,7 @@ class Publisher:
             raise PeerMismatch("the other server answers for another set of uploads")
         question = what.encode() + b"\n" + query
         require_signed(of.campaign, of.witnessed, question, answer)
-        await asyncio.to_thread(Evidence(self._folder(of).path).keep_answer, question, answer)
+        await asyncio.to_thread(self._evidence(of).keep_answer, question, answer)
         return shares.elements
 
     # Statements: each server has the other's before it lets a share out
@@ -204,7 +204,7 @@ class Publisher:
         """The other server has said which keys and which noise its shares come from, and that is on disk here."""
         if of.witnessed is not None:
             return
-        evidence = Evidence(self._folder(of).path)
+        evidence = self._evidence(of)
         data = await asyncio.to_thread(evidence.statement)
         known, about = data is not None, (of.campaign, 1 - self._settings.role, of.sealed.checksum, of.sealed.count)
         if data is None:
@@ -277,6 +277,9 @@ class Publisher:
 
     def _folder(self, of: Published) -> Folder:
         return Folder(self._settings.data, of.campaign.id)
+
+    def _evidence(self, of: Published) -> Evidence:
+        return Evidence(self._folder(of).path, of.sealed.checksum)
 
     def _key_file(self, of: Published) -> KeyFile:
         return key_file(self._settings, of.campaign, of.sealed)

@@ -112,8 +112,8 @@ def sample(case: Case, seed: int) -> tuple[Release, Release]:
     rng = np.random.default_rng([seed, case.n])
     counts = np.cumsum(rng.multinomial(case.n, shares / shares.sum()))
     noise = both_servers(spec.noise, 1, spec.bits, rng)[0]
-    made, exact = (Release.of_whole(spec, case.n, c, on_grid=True) for c in (counts + noise, counts))
-    return made, exact
+    noisy, exact = (Release.of_whole(spec, case.n, c, on_grid=True) for c in (counts + noise, counts))
+    return noisy, exact
 
 
 def estimates(release: Release) -> dict[str, Callable[[], Estimate]]:
@@ -150,30 +150,30 @@ def estimates(release: Release) -> dict[str, Callable[[], Estimate]]:
     }
 
 
-def _known(found: Estimate | None) -> Estimate:
-    if found is None:
+def _known(value: Estimate | None) -> Estimate:
+    if value is None:
         raise TooNoisy("left out")
-    return found
+    return value
 
 
 def _share(release: Release) -> Estimate:
     from analyst.estimate import Ranged
 
-    made = release.histogram([0.2, 0.4, 1.0])
-    ends = {kind: (float(low[1]), float(high[1])) for kind, (low, high) in made.ranges.items()}
-    return Ranged("share", float(made.shares[1]), np.nan, np.nan, ranges=ends)
+    bars = release.histogram([0.2, 0.4, 1.0])
+    ends = {kind: (float(low[1]), float(high[1])) for kind, (low, high) in bars.ranges.items()}
+    return Ranged("share", float(bars.shares[1]), np.nan, np.nan, ranges=ends)
 
 
 def one(case: Case, seed: int) -> dict[str, dict[str, float]]:
     """Of one run: for each statistic and kind of interval, whether the truth was held."""
     if case.kind == "survival":
         return _one_trial(case, seed)
-    made, exact = sample(case, seed)
-    found: dict[str, dict[str, float]] = {}
+    noisy, exact = sample(case, seed)
+    held: dict[str, dict[str, float]] = {}
     try:
-        asked = estimates(made)
+        asked = estimates(noisy)
     except TooNoisy:
-        return found
+        return held
     right = estimates(exact)
     for name, ask in asked.items():
         try:
@@ -181,12 +181,12 @@ def one(case: Case, seed: int) -> dict[str, dict[str, float]]:
         except TooNoisy:
             continue
         values = {"noise": right[name]().value, "population": _true_value(case, name)}
-        found[name] = {}
+        held[name] = {}
         for kind in INTERVALS:
             low, high = row.interval(kind)
-            found[name][kind] = float(low - 1e-9 <= values[kind] <= high + 1e-9)
-    found |= _bands(case, made, exact)
-    return found
+            held[name][kind] = float(low - 1e-9 <= values[kind] <= high + 1e-9)
+    held |= _bands(case, noisy, exact)
+    return held
 
 
 @lru_cache(maxsize=1024)
@@ -194,28 +194,28 @@ def _true_value(case: Case, name: str) -> float:
     return estimates(truth(case))[name]().value
 
 
-def _bands(case: Case, made: Release, exact: Release) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {
+def _bands(case: Case, noisy: Release, exact: Release) -> dict[str, dict[str, float]]:
+    held: dict[str, dict[str, float]] = {
         "band": {},
         "band of a stratum": {},
         "ROC region": {},
         "calibration curve": {},
     }
     whole = truth(case)
-    smooth = made.calibration_curve()
+    smooth = noisy.calibration_curve()
     for kind, right in (("noise", exact), ("population", whole)):
         for name, stratum in (("band", None), ("band of a stratum", "yes")):
-            low, high = made.curve(stratum).band(interval=kind)  # type: ignore[arg-type]
-            found[name][kind] = _between(low, right.curve(stratum, smoothing="none").fractions, high)
-        region, roc = made.roc().region(interval=kind), right.roc(smoothing="none")  # type: ignore[arg-type]
-        found["ROC region"][kind] = _between(region.least_false, roc.false_positive_rate, region.most_false) * _between(
+            low, high = noisy.curve(stratum).band(interval=kind)  # type: ignore[arg-type]
+            held[name][kind] = _between(low, right.curve(stratum, smoothing="none").fractions, high)
+        region, roc = noisy.roc().region(interval=kind), right.roc(smoothing="none")  # type: ignore[arg-type]
+        held["ROC region"][kind] = _between(region.least_false, roc.false_positive_rate, region.most_false) * _between(
             region.least_true, roc.true_positive_rate, region.most_true
         )
         low, high = smooth.band(kind)  # type: ignore[arg-type]
         if kind == "population":
             # a calibrated model's smoothed curve is the diagonal
-            found["calibration curve"][kind] = _between(low, smooth.scores, high)
-    return found
+            held["calibration curve"][kind] = _between(low, smooth.scores, high)
+    return held
 
 
 def _between(low: Array, x: Array, high: Array) -> float:
@@ -223,49 +223,49 @@ def _between(low: Array, x: Array, high: Array) -> float:
 
 
 def _one_trial(case: Case, seed: int) -> dict[str, dict[str, float]]:
-    made, exact = sample(case, seed)
-    whole, found = truth(case), dict[str, dict[str, float]]()
-    arm, right, best = made.arms()[0], exact.arms()[0], whole.arms()[0]
+    noisy, exact = sample(case, seed)
+    whole, covered = truth(case), dict[str, dict[str, float]]()
+    arm, right, best = noisy.arms()[0], exact.arms()[0], whole.arms()[0]
     at = np.array([29, 59])
     low, high = {}, {}
     names = ["restricted mean to 90, placebo", "restricted mean, drug - placebo", "median, placebo"]
-    table, of_sample, of_all = (r.survival_summary(90) for r in (made, exact, whole))
+    table, of_sample, of_all = (r.survival_summary(90) for r in (noisy, exact, whole))
     for kind, other, rows in (("noise", right, of_sample), ("population", best, of_all)):
         low[kind], high[kind] = arm.limits(at, kind, 1.96)  # type: ignore[arg-type]
         for i, day in enumerate((30, 60)):
             held = low[kind][i] <= other.survival[at[i]] <= high[kind][i]
-            found.setdefault(f"survival at {day}", {})[kind] = float(held)
+            covered.setdefault(f"survival at {day}", {})[kind] = float(held)
         for name in names:
             a, b = table[name].interval(kind)  # type: ignore[arg-type]
             held = a - 1e-9 <= rows[name].value <= b + 1e-9
-            found.setdefault(name.replace(", placebo", ""), {})[kind] = float(held)
+            covered.setdefault(name.replace(", placebo", ""), {})[kind] = float(held)
         times, under, over = arm.band(kind)  # type: ignore[arg-type]
-        found.setdefault("survival band", {})[kind] = _between(under, other.survival[times], over)
-    return found
+        covered.setdefault("survival band", {})[kind] = _between(under, other.survival[times], over)
+    return covered
 
 
 def sizes(case: Case, seed: int) -> dict[str, float]:
     """Whether tests of a true null hypothesis reject it at 5 %."""
     if case.kind == "survival":
-        made, _ = sample(case, seed)
-        return {"log-rank": float(survival.log_rank(*made.arms())[1] < 0.05)}
+        noisy, _ = sample(case, seed)
+        return {"log-rank": float(survival.log_rank(*noisy.arms())[1] < 0.05)}
     spec, shares = population(case)
     rng = np.random.default_rng([seed, case.n, 1])
     pooled, each = shares[:128] + shares[128:], np.zeros_like(shares)
     each[:128], each[128:] = 0.7 * pooled, 0.3 * pooled
     counts = np.cumsum(rng.multinomial(case.n, each / each.sum()))
-    made = Release.of_whole(spec, case.n, counts + both_servers(spec.noise, 1, spec.bits, rng)[0], on_grid=True)
+    noisy = Release.of_whole(spec, case.n, counts + both_servers(spec.noise, 1, spec.bits, rng)[0], on_grid=True)
     try:
-        first, second = made.curve("no"), made.curve("yes")
-        found = {
+        first, second = noisy.curve("no"), noisy.curve("yes")
+        p_values = {
             "Mann-Whitney": mann_whitney_p(first, second),
             "Kolmogorov-Smirnov": kolmogorov_smirnov_p(first, second),
         }
         calibrated, _ = sample(case, seed)
-        found["Hosmer-Lemeshow"] = calibrated.calibration(8, fitted=False).p_value
+        p_values["Hosmer-Lemeshow"] = calibrated.calibration(8, fitted=False).p_value
     except TooNoisy:
         return {}
-    return {name: float(p < 0.05) for name, p in found.items() if not np.isnan(p)}
+    return {name: float(p < 0.05) for name, p in p_values.items() if not np.isnan(p)}
 
 
 def run(case: Case, seed: int) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
@@ -283,8 +283,8 @@ def measure(case: Case, runs: int, first: int = 0, workers: int = 1, show: bool 
     else:
         done = [run(case, seed) for seed in tqdm(seeds, desc=case.name, disable=not show)]
     held: dict[str, dict[str, list[float]]] = {}
-    for found, rejected in done:
-        for name, kinds in found.items():
+    for held_now, rejected in done:
+        for name, kinds in held_now.items():
             for kind, value in kinds.items():
                 held.setdefault(name, {}).setdefault(kind, []).append(value)
         for name, value in rejected.items():

@@ -1,11 +1,12 @@
 """Releases made from known values: without noise, or with the noise that two real servers would add."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from analyst.release import Release
+from campaign.noise.simulate import both_servers
 from campaign.spec import Campaign
 from servers.release.noise import NoiseTree
 from tests.campaign.helpers import campaign
@@ -32,6 +33,13 @@ def publish(
             seed = noise_seed.to_bytes(32, "little")
             whole = whole + NoiseTree(seed, server=server, covers=bytes(32), mechanism=spec.noise).curve()
     return Release.of_whole(spec, len(values), whole, on_grid=True)
+
+
+def simulated(exact: Release, count: int, seed: int = 0) -> Iterator[Release]:
+    """What would be published of a release without noise, so many times, with noise as analysts simulate it."""
+    spec = exact.campaign
+    for noise in both_servers(spec.noise, count, spec.bits, np.random.default_rng(seed)):
+        yield Release(spec, exact.n, exact.published + noise[: exact.published.size], exact.on_grid)
 
 
 def two_strata(

@@ -9,8 +9,9 @@ from scipy.stats import chi2, kstest
 
 from analyst import calibration
 from analyst.calibration import Groups, hosmer_lemeshow
+from analyst.release import Release
 from campaign.errors import InvalidQuery
-from tests.analyst.helpers import Array, publish, two_strata
+from tests.analyst.helpers import Array, publish, simulated, two_strata
 
 
 def textbook(scores: Array, outcome: Array, ends: Array) -> float:
@@ -27,19 +28,19 @@ def textbook(scores: Array, outcome: Array, ends: Array) -> float:
 @pytest.mark.parametrize("groups", [10, [0.1, 0.25, 0.5, 1.0]])
 def test_without_noise_it_is_the_textbook(seed: int, groups: int | list[float]) -> None:
     release, scores, outcome = two_strata(3000, seed)
-    made = release.calibration(groups)
-    found = textbook(scores, outcome, made.groups.upper_ends)
-    assert made.statistic == pytest.approx(found, rel=1e-12)
-    assert made.chi_square_p == pytest.approx(chi2.sf(found, len(made.groups.upper_ends) - 2), rel=1e-12)
+    result = release.calibration(groups)
+    expected = textbook(scores, outcome, result.groups.upper_ends)
+    assert result.statistic == pytest.approx(expected, rel=1e-12)
+    assert result.chi_square_p == pytest.approx(chi2.sf(expected, len(result.groups.upper_ends) - 2), rel=1e-12)
 
 
 def test_groups_are_half_open_and_hold_everybody_once() -> None:
     release, scores, outcome = two_strata(3000)
-    made = release.calibration(10)
-    assert made.groups.sizes.sum() == 3000
-    assert made.groups.table[1].sum() == outcome.sum()
-    assert made.groups.table[3].sum() == pytest.approx(scores.sum())
-    assert made.groups.sizes.max() < 3 * 300
+    result = release.calibration(10)
+    assert result.groups.sizes.sum() == 3000
+    assert result.groups.table[1].sum() == outcome.sum()
+    assert result.groups.table[3].sum() == pytest.approx(scores.sum())
+    assert result.groups.sizes.max() < 3 * 300
 
 
 def without_noise(groups: Groups) -> Groups:
@@ -50,12 +51,12 @@ def without_noise(groups: Groups) -> Groups:
 def test_without_noise_the_simulated_p_value_is_chi_square_s(fitted: bool) -> None:
     release, *_ = two_strata(20_000)
     groups = without_noise(release.calibration(10).groups)
-    made = hosmer_lemeshow(groups, fitted=fitted)
-    assert made.degrees_of_freedom == (8 if fitted else 10)
+    result = hosmer_lemeshow(groups, fitted=fitted)
+    assert result.degrees_of_freedom == (8 if fitted else 10)
     # a share of 9999 simulations: to 5 of its standard errors, at most 0.025
-    assert abs(made.p_value - made.chi_square_p) < 0.025
+    assert abs(result.p_value - result.chi_square_p) < 0.025
     simulated = calibration._null(groups, fitted, 2000, np.random.default_rng(1))
-    assert kstest(simulated, chi2(made.degrees_of_freedom).cdf).pvalue > 1e-4
+    assert kstest(simulated, chi2(result.degrees_of_freedom).cdf).pvalue > 1e-4
 
 
 @pytest.mark.slow
@@ -64,9 +65,9 @@ def test_the_p_value_with_noise_is_uniform_for_calibrated_models() -> None:
     ours, naive = [], []
     for seed in range(200):
         release, *_ = two_strata(6000, seed, noise_seed=seed, epsilon=0.7)
-        made = release.calibration(8, fitted=False)
-        ours.append(made.p_value)
-        naive.append(made.chi_square_p)
+        result = release.calibration(8, fitted=False)
+        ours.append(result.p_value)
+        naive.append(result.chi_square_p)
     assert kstest(ours, "uniform").pvalue > 1e-4
     assert np.mean(np.array(naive) < 0.05) > 0.5
     assert np.mean(np.array(ours) < 0.05) < 0.13
@@ -86,16 +87,17 @@ def test_the_corrected_statistic_is_right_on_average() -> None:
     of its mean, with it it is not."""
     release, scores, _ = two_strata(6000, epsilon=0.5)
     wrong = np.where(np.random.default_rng(2).random(scores.size) < scores**1.2, "yes", "no").tolist()
+    exact = publish(release.campaign, scores, wrong)
 
-    def both(noise_seed: int | None) -> tuple[float, float]:
-        made = publish(release.campaign, scores, wrong, noise_seed)
-        groups = calibration.from_curves(made.curve("no"), made.curve("yes"), [0.1, 0.2, 0.3, 0.4, 0.5, 1.0])
-        found = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
-        return found, found - calibration.noise_in_statistic(groups)
+    def both(published: Release) -> tuple[float, float]:
+        curves = published.curve("no"), published.curve("yes")
+        groups = calibration.from_curves(*curves, [0.1, 0.2, 0.3, 0.4, 0.5, 1.0])
+        h = float(calibration.statistic(groups, groups.table[:2] - groups.table[2:]))
+        return h, h - calibration.noise_in_statistic(groups)
 
-    right, found = both(None)[0], np.array([both(seed) for seed in range(100, 220)])
-    raw, corrected = found.mean(axis=0)
-    error = found[:, 1].std() / np.sqrt(120)
+    right, statistics = both(exact)[0], np.array([both(noisy) for noisy in simulated(exact, 120)])
+    raw, corrected = statistics.mean(axis=0)
+    error = statistics[:, 1].std() / np.sqrt(120)
     assert abs(corrected - right) < 5 * error
     assert raw - right > 5 * error
 
@@ -114,24 +116,24 @@ def test_the_noise_of_the_groups_is_as_predicted() -> None:
 
 def test_empty_groups_are_left_out_and_marked() -> None:
     release, scores, outcome = two_strata(3000)
-    made = release.calibration([0.2, 0.4, 0.6, 0.99, 1.0])
-    used = made.groups.used
+    result = release.calibration([0.2, 0.4, 0.6, 0.99, 1.0])
+    used = result.groups.used
     assert used.tolist() == [True, True, True, True, False]
-    assert made.degrees_of_freedom == 2
-    assert np.isnan(made.observed[-1])
-    assert any("left out" in note for note in made.notes)
-    assert "-" in made.to_text().splitlines()[-1]
+    assert result.degrees_of_freedom == 2
+    assert np.isnan(result.observed[-1])
+    assert any("left out" in note for note in result.notes)
+    assert "-" in result.to_text().splitlines()[-1]
     inside = scores <= 0.99
-    assert made.statistic == pytest.approx(textbook(scores[inside], outcome[inside], made.groups.upper_ends[:-1]))
+    assert result.statistic == pytest.approx(textbook(scores[inside], outcome[inside], result.groups.upper_ends[:-1]))
 
 
 def test_nothing_left_is_no_statistic() -> None:
     release, *_ = two_strata(3000)
-    made = release.calibration([0.00, 0.01, 0.4, 1.0])
-    assert made.groups.used.sum() == 2
-    assert np.isnan([made.statistic, made.p_value, made.chi_square_p]).all()
-    assert any("no statistic" in note for note in made.notes)
-    assert json.loads(made.to_json())["hosmer_lemeshow"] is None
+    result = release.calibration([0.00, 0.01, 0.4, 1.0])
+    assert result.groups.used.sum() == 2
+    assert np.isnan([result.statistic, result.p_value, result.chi_square_p]).all()
+    assert any("no statistic" in note for note in result.notes)
+    assert json.loads(result.to_json())["hosmer_lemeshow"] is None
 
 
 @pytest.mark.parametrize("negative", ["no", "yes"])
@@ -144,8 +146,10 @@ def test_two_different_strata_are_needed(negative: str) -> None:
 @pytest.mark.slow
 def test_the_p_value_stays_honest_where_noise_drowns_the_counts() -> None:
     """100 calibrated models, n = 800, epsilon = 0.5: p-values are near uniform (false alarm 1e-4)."""
-    found = [two_strata(800, s, noise_seed=s, epsilon=0.5)[0].calibration(5, fitted=False).p_value for s in range(100)]
-    known = [p for p in found if not np.isnan(p)]
+    p_values = [
+        two_strata(800, s, noise_seed=s, epsilon=0.5)[0].calibration(5, fitted=False).p_value for s in range(100)
+    ]
+    known = [p for p in p_values if not np.isnan(p)]
     assert len(known) > 50
     assert kstest(known, "uniform").pvalue > 1e-4
 
@@ -170,9 +174,9 @@ def test_the_corrected_statistic_is_the_raw_one_less_the_noise_s_share() -> None
     """Through the class that people see: never above the raw one, and never below zero."""
     lower = 0
     for seed in range(4):
-        made = two_strata(6000, noise_seed=seed)[0].calibration(6)
-        expected = max(0.0, made.statistic - calibration.noise_in_statistic(made.groups))
-        assert made.corrected == pytest.approx(expected)
-        assert 0 <= made.corrected < made.statistic
-        lower += made.corrected > 0
+        result = two_strata(6000, noise_seed=seed)[0].calibration(6)
+        expected = max(0.0, result.statistic - calibration.noise_in_statistic(result.groups))
+        assert result.corrected == pytest.approx(expected)
+        assert 0 <= result.corrected < result.statistic
+        lower += result.corrected > 0
     assert lower  # else the sign would not show

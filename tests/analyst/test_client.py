@@ -44,13 +44,13 @@ SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 @pytest.fixture(scope="module")
 def truth(pair: Pair) -> tuple[Campaign, Array, Array]:
     """A sealed campaign of scores with outcomes, and what only the test knows."""
-    made = new_campaign(grid=SCORES, strata=["no", "yes"], reserve=1.0, title="Risk <score> & outcome, 50$_$")
+    campaign = new_campaign(grid=SCORES, strata=["no", "yes"], reserve=1.0, title="Risk <score> & outcome, 50$_$")
     scores, outcome = scored(6000, 4)
-    pair.create(made)
-    pair.upload_values(made, made.place(scores, np.where(outcome, "yes", "no").tolist()).positions)
-    pair.seal(made)
-    pair.wait_ready(made)
-    return made, scores, outcome
+    pair.create(campaign)
+    pair.upload_values(campaign, campaign.place(scores, np.where(outcome, "yes", "no").tolist()).positions)
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    return campaign, scores, outcome
 
 
 def url(pair: Pair, campaign: Campaign, role: int = 0) -> str:
@@ -120,14 +120,14 @@ def test_groups_cost_the_reserve_once(pair: Pair, truth: tuple[Campaign, Array, 
     campaign, scores, outcome = truth
     ends = [0.2, 0.4, 0.6, 1.0]
     with client(pair, campaign) as ask:
-        made = ask.groups(ends, 0.4)
+        first = ask.groups(ends, 0.4)
         again = ask.groups(ends, 0.4)
-        assert made.to_dict() == again.to_dict()
+        assert first.to_dict() == again.to_dict()
         assert ask.budget().remaining == pytest.approx(0.6)
         right = [((scores <= b) & (scores > a) & outcome).sum() for a, b in zip([-1, *ends[:-1]], ends, strict=True)]
-        error = np.sqrt(made.groups.noise[0, 0])
-        assert (np.abs(made.groups.table[1] - right) < 12 * error).all()
-        assert made.p_value > 1e-4
+        error = np.sqrt(first.groups.noise[0, 0])
+        assert (np.abs(first.groups.table[1] - right) < 12 * error).all()
+        assert first.p_value > 1e-4
         with pytest.raises(BudgetExceeded):
             ask.groups([0.3, 0.5, 1.0], 0.9)
 
@@ -195,6 +195,16 @@ def test_as_a_process_of_its_own(pair: Pair, truth: tuple[Campaign, Array, Array
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == run(pair, truth[0], "quantile").stdout
+
+
+def test_a_reader_that_has_seen_enough_is_no_trouble() -> None:
+    """`fss-analyst ... | head`, whose end of the pipe is closed before anything is written."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "analyst.cli", "plan", "--n", "100", "--thresholds", "16", "--epsilon", "1"]
+    done = subprocess.run(words, cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=90, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 COMMANDS = {
@@ -274,15 +284,15 @@ def test_the_report_as_files_and_as_words(
 def trial(pair: Pair) -> Campaign:
     """The example of survival, uploaded and sealed."""
     about = tomllib.loads((ROOT / "examples" / "survival.toml").read_text())
-    made = new_campaign(**about)
+    campaign = new_campaign(**about)
     rows = list(csv.DictReader((ROOT / "examples" / "survival.csv").read_text().splitlines()))
-    pair.create(made)
-    placed = made.place([row["days"] for row in rows], [row["group"] for row in rows])
+    pair.create(campaign)
+    placed = campaign.place([row["days"] for row in rows], [row["group"] for row in rows])
     assert placed.clipped == 0
-    pair.upload_values(made, placed.positions)
-    pair.seal(made)
-    pair.wait_ready(made)
-    return made
+    pair.upload_values(campaign, placed.positions)
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    return campaign
 
 
 def test_survival_commands(pair: Pair, trial: Campaign, tmp_path: Path) -> None:
@@ -292,9 +302,9 @@ def test_survival_commands(pair: Pair, trial: Campaign, tmp_path: Path) -> None:
     assert "log-rank, drug against placebo: p" in text.stdout
     with Image.open(picture) as image:
         assert image.width > 500
-    found = json.loads(run(pair, trial, "survival", "--at", "90,180", "--json").stdout)
-    assert found["time"] == [90, 180] * 2
-    assert found["population_lower"][0] < found["survival"][0] < found["population_upper"][0]
+    columns = json.loads(run(pair, trial, "survival", "--at", "90,180", "--json").stdout)
+    assert columns["time"] == [90, 180] * 2
+    assert columns["population_lower"][0] < columns["survival"][0] < columns["population_upper"][0]
     summary = json.loads(run(pair, trial, "survival", "--summary", "--json").stdout)
     assert len(summary["statistic"]) == 9
     first = ["--first", "placebo: event", "placebo: censored", "--second", "drug: event", "drug: censored"]

@@ -43,12 +43,12 @@ def test_without_noise_everything_is_exact() -> None:
 def test_the_inverse_is_a_crossing(counts: list[int], target: int) -> None:
     """At the index found the count reaches the target and before it does not, on any curve."""
     curve = np.array(counts, float)
-    found = inverse(curve, target)
-    assert curve[found] >= target or found == curve.size - 1
-    assert found == 0 or curve[found - 1] < target
+    index = inverse(curve, target)
+    assert curve[index] >= target or index == curve.size - 1
+    assert index == 0 or curve[index - 1] < target
     if (np.diff(curve) >= 0).all():
         reached = np.flatnonzero(curve >= target)
-        assert found == (reached[0] if reached.size else curve.size - 1)
+        assert index == (reached[0] if reached.size else curve.size - 1)
 
 
 @pytest.mark.parametrize("smoothing", ["none", "isotonic", "l1", "l2"])
@@ -60,9 +60,9 @@ def test_quantiles_raw_and_smoothed_are_near_the_truth(smoothing: str, mechanism
     values = np.round(np.random.default_rng(1).beta(2, 4, 5000), 2)
     names = None if len(strata) == 1 else ["yes"] * 5000
     curve = publish(spec, values, names, noise_seed=3).curve(strata[-1], smoothing=smoothing)  # type: ignore[arg-type]
-    made = curve.quantile([0.25, 0.5, 0.75], confidence=1 - 2e-9)
+    quantiles = curve.quantile([0.25, 0.5, 0.75], confidence=1 - 2e-9)
     right = np.quantile(values, [0.25, 0.5, 0.75], method="inverted_cdf").tolist()
-    for low, middle, truth, high in zip(made.lower, made.thresholds, right, made.upper, strict=True):
+    for low, middle, truth, high in zip(quantiles.lower, quantiles.thresholds, right, quantiles.upper, strict=True):
         assert low <= truth <= high
         assert low <= middle <= high
         assert abs(middle - truth) < 0.1
@@ -108,11 +108,11 @@ def test_dates() -> None:
 
 def test_every_form_says_the_same() -> None:
     release, _ = one_stratum(2000, noise_seed=1)
-    for made in (release.curve(), release.quantile(), release.histogram(), release.mean(), release.curve().at([0.5])):
-        document, frame = json.loads(made.to_json()), made.to_frame()
-        rows = list(csv.DictReader(io.StringIO(made.to_csv())))
+    for table in (release.curve(), release.quantile(), release.histogram(), release.mean(), release.curve().at([0.5])):
+        document, frame = json.loads(table.to_json()), table.to_frame()
+        rows = list(csv.DictReader(io.StringIO(table.to_csv())))
         assert len(rows) == len(frame)
-        for name in set(made.columns()) - {"statistic"}:
+        for name in set(table.columns()) - {"statistic"}:
             assert [float(row[name] or "nan") for row in rows] == pytest.approx(
                 [np.nan if v is None else v for v in document[name]], nan_ok=True
             )
@@ -120,7 +120,7 @@ def test_every_form_says_the_same() -> None:
                 [np.nan if v is None else v for v in document[name]], nan_ok=True
             )
         assert document["epsilon"] == frame.attrs["epsilon"] == 1.0
-        lines = made.to_text().splitlines()
+        lines = table.to_text().splitlines()
         assert len({len(line) for line in lines}) == 1
         assert 2 <= len(lines) <= 51
 

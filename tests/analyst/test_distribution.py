@@ -20,14 +20,14 @@ from tests.campaign.helpers import campaign
 
 def test_without_noise_it_is_the_textbook() -> None:
     release, values = one_stratum(2000)
-    made = release.summary()
-    assert made["mean"].value == pytest.approx(values.mean())
-    assert made["0.1 trimmed mean"].value == pytest.approx(trim_mean(values, 0.1))
-    assert made["standard deviation"].value == pytest.approx(values.std())
+    summary = release.summary()
+    assert summary["mean"].value == pytest.approx(values.mean())
+    assert summary["0.1 trimmed mean"].value == pytest.approx(trim_mean(values, 0.1))
+    assert summary["standard deviation"].value == pytest.approx(values.std())
     quartiles = np.quantile(values, [0.25, 0.75], method="inverted_cdf")
-    assert made["interquartile range"].value == pytest.approx(quartiles[1] - quartiles[0])
+    assert summary["interquartile range"].value == pytest.approx(quartiles[1] - quartiles[0])
     apart = np.abs(np.subtract.outer(values, values)).mean()
-    assert made["Gini coefficient"].value == pytest.approx(apart / (2 * values.mean()))
+    assert summary["Gini coefficient"].value == pytest.approx(apart / (2 * values.mean()))
     lorenz = distribution.Lorenz(release.curve()).columns()
     ordered = np.cumsum(np.sort(values)) / values.sum()
     at = np.rint(np.asarray(lorenz["share_of_people"])[1:] * values.size).astype(int) - 1
@@ -37,14 +37,14 @@ def test_without_noise_it_is_the_textbook() -> None:
 
 def test_two_strata_without_noise() -> None:
     release, scores, outcome = two_strata(2000)
-    made = release.compare("no", "yes")
+    comparison = release.compare("no", "yes")
     first, second = scores[~outcome], scores[outcome]
-    assert made["difference of means"].value == pytest.approx(second.mean() - first.mean())
+    assert comparison["difference of means"].value == pytest.approx(second.mean() - first.mean())
     pooled = np.sqrt((first.var() + second.var()) / 2)
-    assert made["standardised mean difference"].value == pytest.approx((second.mean() - first.mean()) / pooled)
-    assert made["Wasserstein distance"].value == pytest.approx(wasserstein_distance(first, second))
+    assert comparison["standardised mean difference"].value == pytest.approx((second.mean() - first.mean()) / pooled)
+    assert comparison["Wasserstein distance"].value == pytest.approx(wasserstein_distance(first, second))
     medians = [np.quantile(x, 0.5, method="inverted_cdf") for x in (first, second)]
-    assert made["difference of medians"].value == pytest.approx(medians[1] - medians[0])
+    assert comparison["difference of medians"].value == pytest.approx(medians[1] - medians[0])
     everybody = release.curve()
     assert everybody.counts.tolist() == [(scores <= t).sum() for t in everybody.thresholds]
 
@@ -53,12 +53,12 @@ def test_two_strata_without_noise() -> None:
 def test_sampling_errors_are_those_of_resampled_data(name: str) -> None:
     """400 resampled data sets: the deviation of the estimate is its sampling error to 15 % (4 standard errors)."""
     release, values = one_stratum(3000)
-    curve, rng, found = release.curve(), np.random.default_rng(1), []
+    curve, rng, resampled = release.curve(), np.random.default_rng(1), []
     for _ in range(400):
         cells = np.bincount(np.rint(rng.choice(values, values.size) * 100).astype(int), minlength=101)
         counts = np.cumsum(cells).astype(float)
-        found.append(_one(replace(curve, raw=counts, counts=counts), name).value)
-    assert np.std(found) == pytest.approx(_one(curve, name).sampling_error, rel=0.15)
+        resampled.append(_one(replace(curve, raw=counts, counts=counts), name).value)
+    assert np.std(resampled) == pytest.approx(_one(curve, name).sampling_error, rel=0.15)
 
 
 def _one(curve: Curve, name: str) -> Estimate:
@@ -87,8 +87,8 @@ def test_what_a_cell_stands_for() -> None:
 def test_bins_and_edges() -> None:
     spec = campaign(grid={"kind": "linear", "values": "integer", "from": 1, "to": 14})
     release = publish(spec, np.arange(1, 15).repeat(10), None)
-    made = release.histogram(14)
-    assert made.counts.tolist() == [10.0] * 14
+    bars = release.histogram(14)
+    assert bars.counts.tolist() == [10.0] * 14
     assert release.histogram(100).counts.size == 14
     assert any("14 bins, not 100" in note for note in release.histogram(100).about()["notes"])
     tenths = one_stratum(500)[0].histogram([0.123, 0.5, 0.9])
@@ -129,12 +129,12 @@ def test_the_arms_of_a_difference_are_those_that_point_its_way() -> None:
 
 def test_a_lorenz_curve_is_drawn(tmp_path: Path) -> None:
     release, *_ = two_strata(2000, noise_seed=1)
-    made = [distribution.Lorenz(release.curve(name)) for name in ("no", "yes")]
-    drawn = plots.lorenz(*made)
+    curves = [distribution.Lorenz(release.curve(name)) for name in ("no", "yes")]
+    drawn = plots.lorenz(*curves)
     legend = drawn.axes[0].get_legend()
     assert legend is not None
     labels = [text.get_text() for text in legend.get_texts()]
-    assert labels[0].startswith(f"no: Gini {made[0].gini.value:.3f} (95% population: ")
+    assert labels[0].startswith(f"no: Gini {curves[0].gini.value:.3f} (95% population: ")
     assert len(drawn.axes[0].get_lines()) == 3
     plots.save(drawn, tmp_path / "lorenz.svg")
     assert "<svg" in (tmp_path / "lorenz.svg").read_text()

@@ -11,7 +11,7 @@ from analyst.logistic import fit, local_rates, logit
 from analyst.partial import partial_area
 from analyst.prediction import Model
 from campaign.errors import InvalidQuery
-from tests.analyst.helpers import Array, scored, two_strata
+from tests.analyst.helpers import Array, scored, simulated, two_strata
 
 
 def model(n: int = 3000, seed: int = 0) -> tuple[Model, Array, Array]:
@@ -21,42 +21,42 @@ def model(n: int = 3000, seed: int = 0) -> tuple[Model, Array, Array]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_noise_it_is_scikit_learn(seed: int) -> None:
-    made, scores, outcome = model(seed=seed)
+    mine, scores, outcome = model(seed=seed)
     brier = brier_score_loss(outcome, scores)
-    assert made.brier.value == pytest.approx(brier, abs=1e-12)
+    assert mine.brier.value == pytest.approx(brier, abs=1e-12)
     share = outcome.mean()
-    assert made.scaled_brier.value == pytest.approx(1 - brier / (share * (1 - share)), abs=1e-12)
-    assert made.observed_over_expected.value == pytest.approx(outcome.sum() / scores.sum(), abs=1e-12)
+    assert mine.scaled_brier.value == pytest.approx(1 - brier / (share * (1 - share)), abs=1e-12)
+    assert mine.observed_over_expected.value == pytest.approx(outcome.sum() / scores.sum(), abs=1e-12)
     for threshold in (0.1, 0.3, 0.65):
         table = confusion_matrix(outcome, scores > threshold).astype(float)
         (tn, fp), (fn, tp) = table
-        found = [row.value for row in made.at(threshold)]
-        assert found == pytest.approx([tp / (tp + fn), tn / (tn + fp), tp / (tp + fp), tn / (tn + fn)], abs=1e-12)
+        values = [row.value for row in mine.at(threshold)]
+        assert values == pytest.approx([tp / (tp + fn), tn / (tn + fp), tp / (tp + fp), tn / (tn + fn)], abs=1e-12)
         odds = threshold / (1 - threshold)
-        assert made.net_benefit(threshold).value == pytest.approx((tp - fp * odds) / table.sum(), abs=1e-12)
-        everybody = made.net_benefit(threshold, everybody=True).value
+        assert mine.net_benefit(threshold).value == pytest.approx((tp - fp * odds) / table.sum(), abs=1e-12)
+        everybody = mine.net_benefit(threshold, everybody=True).value
         assert everybody == pytest.approx(share - (1 - share) * odds, abs=1e-12)
     for specificity in (0.6, 0.9):
         right = roc_auc_score(outcome, scores, max_fpr=1 - specificity)
-        assert made.partial_area(specificity).value == pytest.approx(right, abs=1e-12)
+        assert mine.partial_area(specificity).value == pytest.approx(right, abs=1e-12)
 
 
 def test_the_regression_is_scikit_learn() -> None:
-    made, scores, outcome = model()
+    mine, scores, outcome = model()
     x = np.clip(scores, 0.005, 0.995)
     features = np.log(x / (1 - x))[:, np.newaxis]
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(features, outcome)
-    intercept, slope, large = (row.value for row in made.regression())
+    intercept, slope, large = (row.value for row in mine.regression())
     assert (intercept, slope) == pytest.approx((theirs.intercept_[0], theirs.coef_[0, 0]), abs=1e-5)
     residual = outcome - 1 / (1 + np.exp(-(features[:, 0] + large)))
     assert abs(residual.sum()) < 1e-6
 
 
 def test_the_best_threshold_and_a_point_of_the_curve_are_those_of_a_loop() -> None:
-    made, scores, outcome = model()
-    tau = made.negative.thresholds
+    mine, scores, outcome = model()
+    tau = mine.negative.thresholds
     index = [(scores[outcome] > t).mean() - (scores[~outcome] > t).mean() for t in tau]
-    at, best = made.youden()
+    at, best = mine.youden()
     assert best.value == pytest.approx(max(index), abs=1e-12)
     assert at.value == tau[int(np.argmax(index))]
     low, high = at.interval("population")
@@ -64,25 +64,25 @@ def test_the_best_threshold_and_a_point_of_the_curve_are_those_of_a_loop() -> No
     assert (low, high) == (as_good[0], as_good[-1])
     assert low < at.value < high
     t = np.quantile(scores[~outcome], 0.9, method="inverted_cdf")
-    assert made.sensitivity_at(0.9).value == pytest.approx((scores[outcome] > t).mean(), abs=1e-12)
+    assert mine.sensitivity_at(0.9).value == pytest.approx((scores[outcome] > t).mean(), abs=1e-12)
 
 
 def test_the_smooth_curve_is_a_weighted_regression() -> None:
     release, scores, outcome = two_strata(2000)
-    made = release.calibration_curve()
+    curve = release.calibration_curve()
     for i in (3, 25, 44):
-        kernel = np.exp(-0.5 * ((scores - made.scores[i]) / made.width) ** 2)
-        line = np.polyfit(scores - made.scores[i], outcome.astype(float), 1, w=np.sqrt(kernel))
-        assert made.rates[i] == pytest.approx(line[1], abs=1e-8)
+        kernel = np.exp(-0.5 * ((scores - curve.scores[i]) / curve.width) ** 2)
+        line = np.polyfit(scores - curve.scores[i], outcome.astype(float), 1, w=np.sqrt(kernel))
+        assert curve.rates[i] == pytest.approx(line[1], abs=1e-8)
     for kind in ("noise", "population"):
-        low, high = made.band(kind)
-        assert (low <= made.rates).all()
-        assert (made.rates <= high).all()
-    assert (made.errors["noise"] < made.errors["population"]).all()
+        low, high = curve.band(kind)
+        assert (low <= curve.rates).all()
+        assert (curve.rates <= high).all()
+    assert (curve.errors["noise"] < curve.errors["population"]).all()
 
 
 def derivatives(function: Callable[[Array, Array], float], cells: tuple[Array, Array]) -> list[Array]:
-    found = []
+    slopes = []
     for which in (0, 1):
         out = np.zeros(cells[which].size)
         for i in range(out.size):
@@ -92,8 +92,8 @@ def derivatives(function: Callable[[Array, Array], float], cells: tuple[Array, A
                 moved[which][i] += sign * 1e-4
                 values.append(function(*moved))
             out[i] = (values[0] - values[1]) / 2e-4
-        found.append(out)
-    return found
+        slopes.append(out)
+    return slopes
 
 
 def some_cells() -> tuple[Array, Array, Array]:
@@ -106,8 +106,8 @@ def some_cells() -> tuple[Array, Array, Array]:
     )
 
 
-def row(found: tuple[Array, tuple[Array, Array]], i: int) -> tuple[float, Array, Array]:
-    values, (first, second) = found
+def row(fitted: tuple[Array, tuple[Array, Array]], i: int) -> tuple[float, Array, Array]:
+    values, (first, second) = fitted
     return float(values[i]), first[i], second[i]
 
 
@@ -132,20 +132,20 @@ def test_slopes_of_estimates_are_derivatives_too() -> None:
     """Through the product's own classes: what a sampling error says agrees with 400 resampled data sets, to 15 %."""
     rows = ["Brier score", "scaled Brier score", "observed over expected", "calibration slope", "Youden index"]
     rows += ["sensitivity at specificity 0.9", "partial AUC, specificity above 0.9", "net benefit at 0.3"]
-    made, scores, outcome = model(4000)
-    table, rng = made.performance(0.3), np.random.default_rng(1)
+    whole, scores, outcome = model(4000)
+    table, rng = whole.performance(0.3), np.random.default_rng(1)
     again: dict[str, list[float]] = {name: [] for name in rows}
     for _ in range(400):
         pick = rng.integers(0, scores.size, scores.size)
         other = Model(
             *(
                 _counted(curve, scores[pick], outcome[pick] == k)
-                for k, curve in enumerate((made.negative, made.positive))
+                for k, curve in enumerate((whole.negative, whole.positive))
             )
         )
-        found = other.performance(0.3)
+        resampled = other.performance(0.3)
         for name in rows:
-            again[name].append(found[name].value)
+            again[name].append(resampled[name].value)
     for name in rows:
         expected = table[name].sampling_error
         assert np.std(again[name]) == pytest.approx(expected, rel=0.25 if "specificity" in name else 0.15), name
@@ -161,12 +161,12 @@ def _counted(curve, scores: Array, mine: Array):  # type: ignore[no-untyped-def]
 
 def test_the_decision_curve() -> None:
     release, *_ = two_strata(4000, noise_seed=1)
-    made = release.model().decision()
-    assert len(made.thresholds) == 25
-    columns = made.columns()
+    curve = release.model().decision()
+    assert len(curve.thresholds) == 25
+    columns = curve.columns()
     assert set(columns["treat_none"]) == {0.0}
     for kind in ("noise", "population"):
-        low, high = made.limits()[kind]
+        low, high = curve.limits()[kind]
         assert (low <= columns["net_benefit"]).all()
         assert (high >= columns["net_benefit"]).all()
     for wrong in (0.0, 1.0):
@@ -184,8 +184,9 @@ def test_shares_have_fieller_s_intervals_with_the_noise_of_top_and_bottom() -> N
     """200 releases: a predictive value, whose top and bottom share their noise, is held in 95 %; 90 % or 99.5 % is a
     false alarm of 1e-3. With the wrong sign of what they share it is held nearly always."""
     held = []
-    right = two_strata(3000)[0].model().at(0.4)[2].value
-    for seed in range(200):
-        low, high = two_strata(3000, noise_seed=seed)[0].model().at(0.4)[2].interval("noise")
+    release, *_ = two_strata(3000)
+    right = release.model().at(0.4)[2].value
+    for noisy in simulated(release, 200):
+        low, high = noisy.model().at(0.4)[2].interval("noise")
         held.append(low <= right <= high)
     assert 0.9 <= np.mean(held) < 0.995

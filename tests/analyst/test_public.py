@@ -19,12 +19,12 @@ MECHANISMS = ["slice-tree", "paper-tree", "paper-tree-exact"]
 
 def rows(spec: Campaign, seed: int = 1) -> np.ndarray:
     """Weights of cells that hold values, none of the padding."""
-    found = np.zeros((5, 1 << spec.bits))
+    weights = np.zeros((5, 1 << spec.bits))
     rng = np.random.default_rng(seed)
     for number in range(len(spec.strata)):
         start = number << spec.grid.bits
-        found[:, start : start + spec.grid.size] = rng.normal(size=(5, spec.grid.size))
-    return found
+        weights[:, start : start + spec.grid.size] = rng.normal(size=(5, spec.grid.size))
+    return weights
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -82,14 +82,14 @@ def test_what_public_facts_are_worth(thresholds: int, most: float) -> None:
 @pytest.mark.slow
 def test_smoothed_totals_are_not_biased() -> None:
     """300 releases: the mean total of a small stratum is the true one to 4 of its standard errors."""
-    found, error = [], 0.0
+    deviations, error = [], 0.0
     for seed in range(300):
         release, _, outcome = two_strata(2000, 1, noise_seed=seed)
         curve = release.curve("yes")
         error = curve.total_error
-        found.append(curve.counts[-1] - outcome.sum())
-    assert abs(np.mean(found)) < 4 * error / np.sqrt(300)
-    assert np.std(found) == pytest.approx(error, rel=0.2)
+        deviations.append(curve.counts[-1] - outcome.sum())
+    assert abs(np.mean(deviations)) < 4 * error / np.sqrt(300)
+    assert np.std(deviations) == pytest.approx(error, rel=0.2)
 
 
 @pytest.mark.parametrize("smoothing", ["isotonic", "haar", "l1", "l2"])

@@ -34,13 +34,13 @@ def test_without_noise_it_is_scikit_learn(seed: int) -> None:
 
 def test_without_noise_a_comparison_is_scipy() -> None:
     release, scores, outcome = two_strata(3000)
-    made = release.compare("no", "yes")
-    apart = made.distance.value
+    comparison = release.compare("no", "yes")
+    apart = comparison.distance.value
     assert apart == pytest.approx(ks_2samp(scores[outcome], scores[~outcome]).statistic, abs=1e-12)
     u = mannwhitneyu(scores[outcome], scores[~outcome]).statistic
-    assert made.superiority.value == pytest.approx(u / (outcome.sum() * (~outcome).sum()), abs=1e-12)
+    assert comparison.superiority.value == pytest.approx(u / (outcome.sum() * (~outcome).sum()), abs=1e-12)
     for kind in INTERVALS:
-        low, high = made.distance.interval(kind)
+        low, high = comparison.distance.interval(kind)
         assert low < apart < high
 
 
@@ -98,9 +98,9 @@ def test_two_areas_of_four_strata() -> None:
     scores, outcome = scored(6000, 3)
     group = np.random.default_rng(1).random(6000) < 0.5
     names = np.where(group, np.where(outcome, "yes", "no"), np.where(outcome, "other yes", "other no")).tolist()
-    made = publish(spec, scores, names).compare_areas(("no", "yes"), ("other no", "other yes"))
+    compared = publish(spec, scores, names).compare_areas(("no", "yes"), ("other no", "other yes"))
     areas = [roc_auc_score(outcome[mine], scores[mine]) for mine in (group, ~group)]
-    assert [row.value for row in made.rows] == pytest.approx([*areas, areas[1] - areas[0]])
+    assert [row.value for row in compared.rows] == pytest.approx([*areas, areas[1] - areas[0]])
     with pytest.raises(InvalidQuery, match="four different strata"):
         publish(spec, scores, names).compare_areas(("no", "yes"), ("no", "other yes"))
 

@@ -37,29 +37,29 @@ def trial(n: int, seed: int, noise_seed: int | None = None, effect: float = 0.6,
 @pytest.mark.parametrize("seed", range(3))
 def test_without_noise_it_is_lifelines(seed: int) -> None:
     release, (days, seen, drug) = trial(3000, seed), patients(3000, seed)
-    made = release.survival(at=[30, 90, 180, 364])
+    table = release.survival(at=[30, 90, 180, 364])
     for arm, mine in (("placebo", ~drug), ("drug", drug)):
         fitted = KaplanMeierFitter().fit(days[mine], seen[mine])
         aalen = NelsonAalenFitter(nelson_aalen_smoothing=False).fit(days[mine], seen[mine])
-        found = made[arm]
-        at = np.arange(found.last + 1)
-        assert found.survival[at] == pytest.approx(fitted.predict(at + 1).to_numpy(), abs=1e-12)
-        assert found.hazard[at] == pytest.approx(aalen.predict(at + 1).to_numpy(), abs=1e-12)
-        assert found.at_risk[29] == (days[mine] >= 30).sum()
+        ours = table[arm]
+        at = np.arange(ours.last + 1)
+        assert ours.survival[at] == pytest.approx(fitted.predict(at + 1).to_numpy(), abs=1e-12)
+        assert ours.hazard[at] == pytest.approx(aalen.predict(at + 1).to_numpy(), abs=1e-12)
+        assert ours.at_risk[29] == (days[mine] >= 30).sum()
         median = fitted.median_survival_time_
-        assert found.median("noise")[0] == median
+        assert ours.median("noise")[0] == median
         mean = restricted_mean_survival_time(fitted, 300)
-        assert found.restricted_mean(300.0)[0] == pytest.approx(mean, abs=1e-9)
+        assert ours.restricted_mean(300.0)[0] == pytest.approx(mean, abs=1e-9)
         # lifelines' limits are those of log(-log S): the variance behind them is Greenwood's
         low = fitted.confidence_interval_survival_function_.iloc[:, 0]
-        s, error = found.survival[89], np.sqrt(found.greenwood[89])
+        s, error = ours.survival[89], np.sqrt(ours.greenwood[89])
         expected = s ** np.exp(uncertainty.z_score(0.95) * error / -np.log(s))
         assert low.loc[90] == pytest.approx(expected, abs=1e-9)
     theirs = logrank_test(days[~drug], days[drug], seen[~drug], seen[drug])
     exact = survival.log_rank(*release.arms())
     noise = np.sqrt(theirs.test_statistic / exact[0])
     assert noise >= 1  # the same score over a variance that the noise only increases
-    assert made.columns()["time"] == [30, 90, 180, 364] * 2
+    assert table.columns()["time"] == [30, 90, 180, 364] * 2
 
 
 def test_the_log_rank_score_is_lifelines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_the_log_rank_score_is_lifelines(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def numeric(function, cells: list[Array], step: float = 1e-4) -> list[Array]:  # type: ignore[no-untyped-def]
     """Derivatives by every cell, one by one."""
-    found = []
+    slopes = []
     for which, cell in enumerate(cells):
         out = np.zeros(cell.size)
         for i in range(cell.size):
@@ -84,8 +84,8 @@ def numeric(function, cells: list[Array], step: float = 1e-4) -> list[Array]:  #
                 moved[which][i] += sign * step
                 values.append(function(moved))
             out[i] = (values[0] - values[1]) / (2 * step)
-        found.append(out)
-    return found
+        slopes.append(out)
+    return slopes
 
 
 def test_slopes_are_derivatives() -> None:
@@ -125,10 +125,10 @@ def test_noise_and_sampling_are_as_predicted() -> None:
 
 
 def test_a_drug_that_works_is_found() -> None:
-    made = trial(4000, 1, 1).survival_summary(horizon=300)
-    assert made["log-rank, drug - placebo"].p_value < 1e-4  # type: ignore[operator]
-    assert made["restricted mean, drug - placebo"].interval("population")[0] > 0
-    low, high = made["median, placebo"].interval("population")
+    summary = trial(4000, 1, 1).survival_summary(horizon=300)
+    assert summary["log-rank, drug - placebo"].p_value < 1e-4  # type: ignore[operator]
+    assert summary["restricted mean, drug - placebo"].interval("population")[0] > 0
+    low, high = summary["median, placebo"].interval("population")
     assert low <= 250 * np.log(2) <= high
 
 
@@ -162,8 +162,8 @@ def test_strata_and_times_are_checked(changes: dict[str, object], message: str) 
 def test_one_arm() -> None:
     days, seen, _ = patients(2000, 1)
     spec = campaign(kind="survival", grid=DAYS, strata=["event", "censored"])
-    made = publish(spec, days, np.where(seen, "event", "censored").tolist(), 1).survival_summary()
-    assert [row.name.split(",")[1] for row in made.rows] == [" all"] * 3
+    summary = publish(spec, days, np.where(seen, "event", "censored").tolist(), 1).survival_summary()
+    assert [row.name.split(",")[1] for row in summary.rows] == [" all"] * 3
 
 
 def test_limits_at_a_time_are_its_own_and_a_band_falls() -> None:
@@ -188,9 +188,9 @@ def test_the_sampling_error_of_a_restricted_mean_is_that_of_resampled_trials() -
     """200 resampled trials: the deviation of the restricted mean is its error to 20 % (4 standard errors)."""
     days, seen, drug = patients(1500, 3)
     expected = trial(1500, 3).arms()[0].restricted_mean(300.0)[2] ** 0.5
-    rng, found, mine = np.random.default_rng(1), [], np.flatnonzero(~drug)
+    rng, resampled, mine = np.random.default_rng(1), [], np.flatnonzero(~drug)
     for _ in range(200):
         pick = rng.choice(mine, mine.size)
         fitted = KaplanMeierFitter().fit(days[pick], seen[pick])
-        found.append(restricted_mean_survival_time(fitted, 300))
-    assert np.std(found) == pytest.approx(expected, rel=0.2)
+        resampled.append(restricted_mean_survival_time(fitted, 300))
+    assert np.std(resampled) == pytest.approx(expected, rel=0.2)

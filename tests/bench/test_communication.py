@@ -47,72 +47,72 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Counted, C
 
 
 @pytest.fixture(scope="module")
-def found(pairs: tuple[Counted, Counted]) -> Found:
+def measured(pairs: tuple[Counted, Counted]) -> Found:
     return measure(SMALL, *pairs, 1)
 
 
-def of(found: Found, protocol: str) -> list[Run]:
-    runs = [run for run in found.runs if run.protocol == protocol]
+def of(measured: Found, protocol: str) -> list[Run]:
+    runs = [run for run in measured.runs if run.protocol == protocol]
     assert runs
     return runs
 
 
-def test_bodies_have_exactly_the_bytes_of_the_formulas(found: Found) -> None:
-    for run in found.runs:
+def test_bodies_have_exactly_the_bytes_of_the_formulas(measured: Found) -> None:
+    for run in measured.runs:
         assert {kind: run.bodies[kind] for kind in run.predicted} == run.predicted
         assert set(run.predicted) == {"party", "peer"}
         assert min(run.predicted.values()) > 0
-    for run in of(found, pointwise.NAME):
+    for run in of(measured, pointwise.NAME):
         assert run.bodies["party"] == 2 * run.n * run.queries * 28
-    for run in of(found, OURS):
+    for run in of(measured, OURS):
         assert run.bodies["party"] > 2 * run.n * (48 + 16 + 24 * run.bits + 24)
 
 
-def test_requests_and_connections_are_those_of_the_protocols(found: Found) -> None:
-    for run in of(found, pointwise.NAME):
+def test_requests_and_connections_are_those_of_the_protocols(measured: Found) -> None:
+    for run in of(measured, pointwise.NAME):
         connections = run.party[0].connections + run.party[1].connections
         assert run.requests["party"] == 2 * run.n * run.queries
         assert connections == (2 * run.n if run.keep_alive else run.requests["party"])
         assert run.round_trips == (2 + run.queries if run.keep_alive else 3 * run.queries)
         assert run.requests["peer"] == run.queries
-    for run in of(found, OURS):
+    for run in of(measured, OURS):
         assert (run.round_trips, run.requests["peer"]) == (6, 4)
         assert run.requests["party"] == 4 * run.n
-    for run in of(found, onehot.NAME):
+    for run in of(measured, onehot.NAME):
         assert run.round_trips == 3
 
 
-def test_the_parts_of_our_bytes_are_all_of_them(found: Found) -> None:
-    whole = next(run.per_party for run in of(found, OURS) if (run.n, run.bits) == (SMALL.n, SMALL.bits))
-    assert sum(found.parts.values()) == pytest.approx(whole)
-    assert min(found.parts.values()) > 0
-    assert found.parts["key"] == 2 * (24 * SMALL.bits + 24)
+def test_the_parts_of_our_bytes_are_all_of_them(measured: Found) -> None:
+    whole = next(run.per_party for run in of(measured, OURS) if (run.n, run.bits) == (SMALL.n, SMALL.bits))
+    assert sum(measured.parts.values()) == pytest.approx(whole)
+    assert min(measured.parts.values()) > 0
+    assert measured.parts["key"] == 2 * (24 * SMALL.bits + 24)
 
 
-def test_every_row_says_whether_it_was_measured(found: Found) -> None:
-    for line in found.models:
-        assert [row.measured for row in found.along_queries(line)] == [True, True, False]
-        assert [row.measured for row in found.along_crowds(line)] == [True, True, False]
-        assert [row.measured for row in found.along_grids(line)] == [True, True, False]
-    text = "\n".join(table.as_text() for table in all_tables(found))
+def test_every_row_says_whether_it_was_measured(measured: Found) -> None:
+    for line in measured.models:
+        assert [row.measured for row in measured.along_queries(line)] == [True, True, False]
+        assert [row.measured for row in measured.along_crowds(line)] == [True, True, False]
+        assert [row.measured for row in measured.along_grids(line)] == [True, True, False]
+    text = "\n".join(table.as_text() for table in all_tables(measured))
     # One extrapolated row in each of three sweeps: four protocols each, and round trips of three; both servers of two
     # and two crossovers; two crossovers.
     assert text.count("≈") == (4 + 3) + (4 + 2 * 2 + 2) + (4 + 2)
 
 
-def test_results_and_json(found: Found) -> None:
-    results = {result.key: result for result in found.results()}
+def test_results_and_json(measured: Found) -> None:
+    results = {result.key: result for result in measured.results()}
     assert results["formula_off_bytes"].value == 0
     assert results["crossovers_confirmed"].value == 1
     assert results["model_off"].met
-    body = json.loads(json.dumps(found.as_json()))
+    body = json.loads(json.dumps(measured.as_json()))
     assert {row["measured"] for row in body["sweeps"]["queries"]} == {True, False}
     assert body["crossovers"]["party_by_bits"]["6"]["kept_alive"] == results["crossover_kept"].value
-    assert f"from {results['crossover_kept'].value:.0f} or" in summary(found)
+    assert f"from {results['crossover_kept'].value:.0f} or" in summary(measured)
 
 
-def test_plots_are_drawn(found: Found, tmp_path: Path) -> None:
-    for path, caption in draw(found, tmp_path):
+def test_plots_are_drawn(measured: Found, tmp_path: Path) -> None:
+    for path, caption in draw(measured, tmp_path):
         assert path.read_bytes().startswith(b"\x89PNG")
         assert path.stat().st_size < 100_000
         assert caption

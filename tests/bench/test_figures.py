@@ -66,16 +66,16 @@ def test_checksums_are_those_of_the_page() -> None:
 
 def test_claims_can_fail() -> None:
     """The first claim is about numbers, not about itself."""
-    made = figures.FIGURES["smoothing-epsilon"]
+    figure = figures.FIGURES["smoothing-epsilon"]
     rows = [
         {"method": f"{name}, {how}", "epsilon": e, "ratio": ratio, "raw_mse": 1.0}
         for name in ("paper-tree", "slice-tree")
         for how in ("1-norm", "2-norm", "isotonic")
         for e, ratio in ((0.1, 3.0), (1.0, 2.0), (20.0, 1.5))
     ]
-    found: list[Claim] = made.claims(rows)
-    assert not found[0].holds
-    assert np.all([isinstance(claim.holds, bool) for claim in found])
+    claims: list[Claim] = figure.claims(rows)
+    assert not claims[0].holds
+    assert np.all([isinstance(claim.holds, bool) for claim in claims])
 
 
 def test_unknown_figures_are_refused(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_beating_means_two_paired_standard_errors_at_every_epsilon() -> None:
             for seed in range(400)
         ]
 
-    def holds(made: list[dict[str, object]]) -> Claim:
-        others = [{**row, "method": m} for row in made[:2400] for m in (hosmer.THEIRS, hosmer.OURS)]
-        return hosmer.gain("bank", [*made, *others], hosmer.THEIRS_OFF)
+    def holds(rows_of_both: list[dict[str, object]]) -> Claim:
+        others = [{**row, "method": m} for row in rows_of_both[:2400] for m in (hosmer.THEIRS, hosmer.OURS)]
+        return hosmer.gain("bank", [*rows_of_both, *others], hosmer.THEIRS_OFF)
 
     assert not holds(rows(0)).holds
     assert "a tie (below two standard errors) at 0.1;" in holds(rows(0)).measured

@@ -8,7 +8,7 @@ LINEAR = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 
 def fields(**changes: Any) -> dict[str, Any]:
-    made = {
+    whole = {
         "id": bytes(range(32)),
         "title": "Risk score",
         "question": "What risk does the model give your patients?",
@@ -17,7 +17,7 @@ def fields(**changes: Any) -> dict[str, Any]:
         "checked": False,
         **changes,
     }
-    return {key: value for key, value in made.items() if value is not ...}
+    return {key: value for key, value in whole.items() if value is not ...}
 
 
 def campaign(**changes: Any) -> Campaign:

@@ -187,10 +187,10 @@ def test_thresholds_do_not_depend_on_the_callers_decimal_context() -> None:
     ],
 )
 def test_whole_numbers_survive_a_round_trip(spec: dict[str, Any]) -> None:
-    made = campaign(grid=spec)
-    again = Campaign.from_json(made.to_json())
-    assert again.grid.all_thresholds.tobytes() == made.grid.all_thresholds.tobytes()
-    assert again.digest == made.digest
+    first = campaign(grid=spec)
+    again = Campaign.from_json(first.to_json())
+    assert again.grid.all_thresholds.tobytes() == first.grid.all_thresholds.tobytes()
+    assert again.digest == first.digest
 
 
 def test_one_grid_has_one_digest() -> None:

@@ -19,8 +19,8 @@ def test_frozen_digest() -> None:
     """Stored campaigns depend on it."""
     pledges = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E"}] * 2
     times = {"opens": "2026-01-01T00:00:00Z", "closes": "2026-06-30T20:00:00+02:00"}
-    made = campaign(strata=["no", "yes"], servers=pledges, checked=True, **times)
-    assert made.canonical.decode() == (
+    frozen = campaign(strata=["no", "yes"], servers=pledges, checked=True, **times)
+    assert frozen.canonical.decode() == (
         '{"admission":"open","checked":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
         '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
         '"kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,'
@@ -32,7 +32,7 @@ def test_frozen_digest() -> None:
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
         '"title":"Risk score","unit":""}'
     )
-    assert to_base64url(made.digest) == "j9A7TWjUOjo4ymD83JyiTMoKtcn7tH8osDGmYS5dVkM"
+    assert to_base64url(frozen.digest) == "j9A7TWjUOjo4ymD83JyiTMoKtcn7tH8osDGmYS5dVkM"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
@@ -48,15 +48,15 @@ text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40
     opens=st.none() | st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(lambda d: d.replace(tzinfo=UTC)),
 )
 def test_json_and_toml_are_the_same_campaign(**chosen: Any) -> None:
-    made = campaign(**chosen)
+    first = campaign(**chosen)
     for again in (
-        Campaign.from_json(made.to_json()),
-        Campaign.from_json(made.canonical),
-        Campaign.from_toml(made.to_toml()),
+        Campaign.from_json(first.to_json()),
+        Campaign.from_json(first.canonical),
+        Campaign.from_toml(first.to_toml()),
     ):
-        assert again == made
-        assert again.canonical == made.canonical
-        assert again.digest == made.digest
+        assert again == first
+        assert again.canonical == first.canonical
+        assert again.digest == first.digest
 
 
 @pytest.mark.parametrize(
@@ -152,15 +152,15 @@ def test_it_is_frozen() -> None:
 
 
 def test_positions_put_the_stratum_in_front() -> None:
-    made = campaign(strata=["a", "b", "c"])
-    assert (made.grid.bits, made.stratum_bits, made.bits) == (7, 2, 9)
-    placed = made.place([0.0, 0.5, 1.0, 2.0], ["a", "b", "c", "c"])
+    three = campaign(strata=["a", "b", "c"])
+    assert (three.grid.bits, three.stratum_bits, three.bits) == (7, 2, 9)
+    placed = three.place([0.0, 0.5, 1.0, 2.0], ["a", "b", "c", "c"])
     assert placed.positions.tolist() == [0, 128 + 50, 256 + 100, 256 + 100]
     assert placed.clipped == 1
-    assert made.position(1, np.array([-1, 3])).tolist() == [127, 131]
-    assert made.key_type(1).scheme is Scheme.DCF
+    assert three.position(1, np.array([-1, 3])).tolist() == [127, 131]
+    assert three.key_type(1).scheme is Scheme.DCF
     with pytest.raises(InvalidQuery, match="'d' is not one of 'a', 'b', 'c'"):
-        made.stratum("d")
+        three.stratum("d")
 
 
 @pytest.mark.parametrize(

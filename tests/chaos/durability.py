@@ -182,7 +182,7 @@ def _ready(process: Forked, copy: Path, port: int) -> bool:
 
 def _phases(copy: Path, port: int) -> list[str]:
     """What has become of the sealed campaigns: evaluated, or failed with a reason."""
-    found = []
+    phases = []
     with _client(copy, port) as client:
         for campaign in client.get("/v1/campaigns").json():
             until = time.monotonic() + 60
@@ -191,12 +191,12 @@ def _phases(copy: Path, port: int) -> list[str]:
                 if status.get("phase") == "failed" and "restore" not in status["problem"]:
                     raise Broken(f"a campaign failed and does not say what to do: {status}")
                 if status.get("phase") in ("ready", "failed"):
-                    found.append(status["phase"])
+                    phases.append(status["phase"])
                     break
                 if time.monotonic() > until:
                     raise Broken(f"a sealed campaign is never ready: {status}")
                 time.sleep(0.02)
-    return found
+    return phases
 
 
 def _check_rows(path: Path, stored: set[tuple[bytes, bytes]]) -> None:

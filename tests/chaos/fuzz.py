@@ -55,14 +55,14 @@ class Target:
     def try_one(self, data: bytes) -> bool:
         """Whether it was accepted."""
         try:
-            found = self.decode(data)
+            decoded = self.decode(data)
         except self.refusals as refusal:
             if type(refusal) is Problem:
                 raise Broken(f"{self.name}: {data!r} is an internal error") from refusal
             return False
         except Exception as error:
             raise Broken(f"{self.name}: {type(error).__name__} ({error}) for {data!r}") from error
-        again = self.encode(found)
+        again = self.encode(decoded)
         if self.binary and again != data:
             raise Broken(f"{self.name}: {data!r} was accepted and is written {again!r}")
         if not self.binary and self.encode(self.decode(again)) != again:
@@ -240,15 +240,15 @@ def _problem_again(problem: Problem | None) -> bytes:
 
 def _receipt(path: Path) -> Target:
     token, rand = "token", bytes
-    with opened(path, "campaign", token, rand) as made:
-        made.take("00" * 32, 3, 2)
-        made.note([0], DONE)
+    with opened(path, "campaign", token, rand) as fresh:
+        fresh.take("00" * 32, 3, 2)
+        fresh.note([0], DONE)
     seed = path.read_bytes()
 
     def decode(data: bytes) -> Receipt:
         path.write_bytes(data)
-        with opened(path, "campaign", token, rand) as found:
-            return found
+        with opened(path, "campaign", token, rand) as kept:
+            return kept
 
     def encode(receipt: Receipt) -> bytes:
         receipt.save()

@@ -88,10 +88,10 @@ class Play:
     def _send(self, role: int, envelope: bytes, ids: set[bytes]) -> set[bytes]:
         """The ids that the server says are stored."""
         headers = {"Content-Type": UPLOAD_TYPE}
-        found = self.call(role, self.token, "POST", f"{self.path}/uploads", content=envelope, headers=headers)
-        if found is None:
+        answer = self.call(role, self.token, "POST", f"{self.path}/uploads", content=envelope, headers=headers)
+        if answer is None:
             return set()
-        return ids - {from_base64url(failure["id"], 16, "an id") for failure in found["failures"]}
+        return ids - {from_base64url(failure["id"], 16, "an id") for failure in answer["failures"]}
 
     def conflict(self, role: int, batch: Batch, other: Batch) -> None:
         """The id of a stored upload with other bytes: never acknowledged, and what was stored stays."""
@@ -112,26 +112,26 @@ class Play:
     def seal(self, role: int) -> bool:
         """Both operators want it sealed, this one last."""
         self.call(1 - role, self.world.pair.servers[1 - role].operator, "POST", f"{self.path}/seal")
-        found = self.call(role, self.world.pair.servers[role].operator, "POST", f"{self.path}/seal")
-        if found is not None:
-            self.model.told_sealed(found["count"], found["checksum"])
-        return found is not None
+        answer = self.call(role, self.world.pair.servers[role].operator, "POST", f"{self.path}/seal")
+        if answer is not None:
+            self.model.told_sealed(answer["count"], answer["checksum"])
+        return answer is not None
 
     def status(self, role: int) -> Any:
         return self.call(role, self.world.pair.servers[role].operator, "GET", f"{self.path}/status")
 
     def ask(self, role: int, what: str) -> bool:
-        found = self.call(role, self.world.pair.servers[role].analyst, "GET", f"{self.path}/{what}")
-        if found is not None:
-            self.model.told_answer(what, found)
-        return found is not None
+        answer = self.call(role, self.world.pair.servers[role].analyst, "GET", f"{self.path}/{what}")
+        if answer is not None:
+            self.model.told_answer(what, answer)
+        return answer is not None
 
     def ask_groups(self, role: int, query: dict[str, Any]) -> bool:
         token = self.world.pair.servers[role].analyst
-        found = self.call(role, token, "POST", f"{self.path}/groups", json=query)
-        if found is not None:
-            self.model.told_answer(f"groups {json.dumps(query)}", found)
-        return found is not None
+        answer = self.call(role, token, "POST", f"{self.path}/groups", json=query)
+        if answer is not None:
+            self.model.told_answer(f"groups {json.dumps(query)}", answer)
+        return answer is not None
 
 
 def new_batch(campaign: Campaign, count: int, rng: random.Random) -> Batch:
@@ -196,8 +196,8 @@ def ids_used(receipt: Path, campaign: Campaign, token: str) -> dict[int, list[by
         return {}
     with opened(receipt, name(campaign), token, os.urandom) as kept:
         part = kept.parts.get(0, Part())
-        found = {g: kept.source.ids(0, g, kept.count) for g in range(part.generation + 1)}
-    return {g: [row.tobytes() for row in rows] for g, rows in found.items()}
+        by_generation = {g: kept.source.ids(0, g, kept.count) for g in range(part.generation + 1)}
+    return {g: [row.tobytes() for row in rows] for g, rows in by_generation.items()}
 
 
 def _interrupting(interrupt: bool) -> Callable[[int], object]:

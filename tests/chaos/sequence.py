@@ -18,6 +18,7 @@ import numpy as np
 
 from campaign.spec import Campaign
 from harness.faulty_proxy import NONE, Fault
+from harness.live import pledges
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.operations import Party, Play, new_batch
 from tests.chaos.world import CURVE_BITS, World
@@ -42,8 +43,11 @@ def new_campaign(rng: random.Random) -> Campaign:
     """Small ones: whole curves in the background, single points from the keys, both schemes, one or two strata."""
     now = datetime.now(UTC).replace(microsecond=0)
     step = rng.choice([0.05, 0.02, 0.002, 0.002])
+    id = rng.randbytes(32)
     fields = {
-        "id": rng.randbytes(32),
+        "id": id,
+        "servers": pledges(id),
+        "checked": rng.random() < 0.5,
         "title": "chaos",
         "question": "Does it hold?",
         "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": step},

@@ -39,18 +39,18 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.fixture(scope="module")
 def campaign(pair: Pair) -> Campaign:
-    made = new_campaign()
-    pair.create(made)
-    pair.upload_values(made, np.arange(20))
-    return made
+    fresh = new_campaign()
+    pair.create(fresh)
+    pair.upload_values(fresh, np.arange(20))
+    return fresh
 
 
 def state(pair: Pair, role: int = 0) -> list[Any]:
     """Everything that a server has stored."""
     with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
-        found = [db.execute(f"SELECT * FROM {t} ORDER BY 1, 2").fetchall() for t in ("campaigns", "uploads", "ledger")]
+        tables = [db.execute(f"SELECT * FROM {t} ORDER BY 1, 2").fetchall() for t in ("campaigns", "uploads", "ledger")]
     db.close()
-    return found
+    return tables
 
 
 # The description of the API
@@ -246,33 +246,33 @@ def test_uploads_of_another_campaign_or_for_the_other_server(pair: Pair, campaig
 def test_an_invitation_counts_once_at_each_server(pair: Pair) -> None:
     """Used twice, at both servers or at one only: it never admits more than one value to the sealed set."""
     invitations = [new_token("invite") for _ in range(12)]
-    made = new_campaign(admission="invited")
-    pair.create(made, invitations=invitations)
+    invited = new_campaign(admission="invited")
+    pair.create(invited, invitations=invitations)
     for token in invitations:
-        data = envelopes(made, np.arange(1))
+        data = envelopes(invited, np.arange(1))
         for role in (0, 1):
-            assert pair.upload(role, made, data[role], token).status_code == 200
+            assert pair.upload(role, invited, data[role], token).status_code == 200
     greedy = invitations[0]
-    again = envelopes(made, np.arange(1))
+    again = envelopes(invited, np.arange(1))
     for role in (0, 1):
-        assert pair.upload(role, made, again[role], greedy).json()["type"].endswith("invitation-spent")
-    made_up = pair.upload(0, made, again[0], new_token("invite"))
+        assert pair.upload(role, invited, again[role], greedy).json()["type"].endswith("invitation-spent")
+    made_up = pair.upload(0, invited, again[0], new_token("invite"))
     assert made_up.status_code == 401
-    assert pair.seal(made)["count"] == 12
+    assert pair.seal(invited)["count"] == 12
 
 
 def test_a_different_value_at_each_server_does_not_count(pair: Pair) -> None:
     """An invitation used at server 0 for one upload and at server 1 for another: both are orphans."""
     invitations = [new_token("invite") for _ in range(11)]
-    made = new_campaign(admission="invited")
-    pair.create(made, invitations=invitations)
+    invited = new_campaign(admission="invited")
+    pair.create(invited, invitations=invitations)
     for token in invitations[:10]:
-        data = envelopes(made, np.arange(1))
+        data = envelopes(invited, np.arange(1))
         for role in (0, 1):
-            pair.upload(role, made, data[role], token)
+            pair.upload(role, invited, data[role], token)
     for role in (0, 1):
-        assert pair.upload(role, made, envelopes(made, np.arange(1))[role], invitations[10]).status_code == 200
-    sealed = pair.seal(made)
+        assert pair.upload(role, invited, envelopes(invited, np.arange(1))[role], invitations[10]).status_code == 200
+    sealed = pair.seal(invited)
     assert (sealed["count"], sealed["orphans"]) == (10, {"here": 1, "there": 1})
 
 

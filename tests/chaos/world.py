@@ -112,6 +112,6 @@ class World:
 def stored_ids(pair: Pair, role: int, campaign: bytes) -> set[bytes]:
     path = pair.folder / f"server{role}" / "data" / "server.db"
     with sqlite3.connect(path) as db:
-        found = db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign,)).fetchall()
+        rows = db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign,)).fetchall()
     db.close()
-    return {row[0] for row in found}
+    return {row[0] for row in rows}

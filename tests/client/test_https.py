@@ -26,11 +26,11 @@ def waits(patience: Patience, *came: https.Came) -> list[float]:
     """The seconds before each further request, until it has succeeded."""
     loop = Server("server 0", patience, "server 0: ").retries()
     assert next(loop) == 0.0
-    found = [loop.send(one) for one in came[:-1]]
+    seconds = [loop.send(one) for one in came[:-1]]
     with pytest.raises(StopIteration) as done:
         loop.send(came[-1])
     assert done.value.value is came[-1]
-    return found
+    return seconds
 
 
 def test_a_server_that_is_away_is_asked_again_ever_more_rarely() -> None:

@@ -61,8 +61,8 @@ def test_using_is_undone() -> None:
 @pytest.mark.slow
 def test_installing_without_a_compiler_succeeds(without_kernel: Path) -> None:
     """The wheel is then one of Python files only."""
-    for found in ROOT.glob("*/__init__.py"):
-        name = found.parent.name
+    for package in ROOT.glob("*/__init__.py"):
+        name = package.parent.name
         if name not in ("fss", "tests"):
             shutil.copytree(ROOT / name, without_kernel / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):

@@ -46,8 +46,8 @@ def challenge(scheme: ModuleType, bits: int, number: int = 0) -> ch.Challenge:
 
 def proved(scheme: ModuleType, alphas: Any, bits: int, seed: int = 0) -> tuple[Keys, Both]:
     rand = np.random.default_rng(seed).bytes(scheme.PROVED_RAND_BYTES * np.size(alphas))
-    made: tuple[Keys, Both] = scheme.gen_proved(alphas, bits=bits, binder=BINDER, rand=rand)
-    return made
+    both: tuple[Keys, Both] = scheme.gen_proved(alphas, bits=bits, binder=BINDER, rand=rand)
+    return both
 
 
 def messages(keys: Keys, proofs: Both, c: ch.Challenge) -> tuple[Messages, Messages]:

@@ -97,8 +97,8 @@ def swapped_states(tree: ToyTree) -> tuple[Key, Key]:
             (l0, r0, *_), (l1, r1, *_) = (tree.node(root) for root in roots)
             cw = with_control(xor(r0, l1), 0)
             t_left, t_right = control(r0) ^ control(l1), control(l0) ^ control(r1)
-            made = [Key("dpf", 4, b, roots[b], [cw], [t_left], [t_right], [], [7] * 8) for b in (0, 1)]
-            return made[0], made[1]
+            keys = [Key("dpf", 4, b, roots[b], [cw], [t_left], [t_right], [], [7] * 8) for b in (0, 1)]
+            return keys[0], keys[1]
     raise AssertionError("no collision")
 
 

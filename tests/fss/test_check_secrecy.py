@@ -40,27 +40,27 @@ def largest_correlation(elements: Words, alphas: NDArray[np.int64]) -> float:
 
 
 @both_schemes
-@pytest.mark.parametrize("party", [0, 1])
 @pytest.mark.parametrize("alpha", [0, 8, 37, 63])
-def test_proofs_and_messages_are_uniform_for_a_fixed_value(scheme: ModuleType, party: int, alpha: int) -> None:
+def test_proofs_and_messages_are_uniform_for_a_fixed_value(scheme: ModuleType, alpha: int) -> None:
     keys, proofs = proved(scheme, np.full(KEYS, alpha), BITS, seed=alpha)
-    told = sum_and_messages(keys[party], proofs[party], challenge(scheme, BITS))[1].words
-    seen = np.concatenate([proofs[party].words, told])
-    assert largest_bias(seen) < threshold(61 * len(seen))
+    for mine, proof in zip(keys, proofs, strict=True):
+        told = sum_and_messages(mine, proof, challenge(scheme, BITS))[1].words
+        seen = np.concatenate([proof.words, told])
+        assert largest_bias(seen) < threshold(61 * len(seen))
 
 
 @both_schemes
-@pytest.mark.parametrize("party", [0, 1])
-def test_no_bit_of_them_correlates_with_a_bit_of_the_value(scheme: ModuleType, party: int) -> None:
+def test_no_bit_of_them_correlates_with_a_bit_of_the_value(scheme: ModuleType) -> None:
     alphas = np.random.default_rng(5).integers(0, 1 << BITS, KEYS)
     keys, proofs = proved(scheme, alphas, BITS, seed=6)
     c = challenge(scheme, BITS)
-    mine, theirs = (sum_and_messages(keys[b], proofs[b], c)[1].words for b in (party, 1 - party))
-    assert np.array_equal(mine[DIGEST], theirs[DIGEST])
+    told = [sum_and_messages(k, p, c)[1].words for k, p in zip(keys, proofs, strict=True)]
+    assert np.array_equal(told[0][DIGEST], told[1][DIGEST])
     # What the other server sends, alone and with what this one has: their sums are f and q themselves.
-    together = np.stack([(mine[row] + theirs[row]) % np.uint64(2**61 - 1) for row in (F, Q)])
-    seen = np.concatenate([proofs[party].words, theirs, together])
-    assert largest_correlation(seen, alphas) < threshold(61 * BITS * len(seen))
+    together = np.stack([(told[0][row] + told[1][row]) % np.uint64(2**61 - 1) for row in (F, Q)])
+    for party in (0, 1):
+        seen = np.concatenate([proofs[party].words, told[1 - party], together])
+        assert largest_correlation(seen, alphas) < threshold(61 * BITS * len(seen))
 
 
 def test_these_tests_can_fail() -> None:
@@ -77,7 +77,7 @@ def test_these_tests_can_fail() -> None:
     # f = w L_0 + L_(leaf + 1) at two points: w drops out.
     p = 2**61 - 1
     places = [(lagrange[0][i + 1] * lagrange[1][0] - lagrange[1][i + 1] * lagrange[0][0]) % p for i in range(8)]
-    found = [places.index((a * lagrange[1][0] - b * lagrange[0][0]) % p) for a, b in zip(*f, strict=True)]
-    assert found == (alphas % 8).tolist()
-    leaked = np.array([[lagrange[0][i + 1] for i in found]], np.uint64)
+    leaves = [places.index((a * lagrange[1][0] - b * lagrange[0][0]) % p) for a, b in zip(*f, strict=True)]
+    assert leaves == (alphas % 8).tolist()
+    leaked = np.array([[lagrange[0][i + 1] for i in leaves]], np.uint64)
     assert largest_correlation(leaked, alphas) > threshold(61 * BITS)

@@ -26,10 +26,10 @@ pytestmark = pytest.mark.usefixtures("each_backend")
 def test_frozen_keys_and_shares(case: dict[str, Any]) -> None:
     scheme: ModuleType = {"dcf": dcf, "dpf": dpf}[case["scheme"]]
     rand = bytes.fromhex(case["rand"])
-    made = scheme.gen([case["alpha"]], bits=case["bits"], binder=VECTOR_BINDER, rand=rand, beta=[case["beta"]])
+    keys = scheme.gen([case["alpha"]], bits=case["bits"], binder=VECTOR_BINDER, rand=rand, beta=[case["beta"]])
     for b in (0, 1):
         stored = bytes.fromhex(case["keys"][b])
-        assert made[b].to_bytes() == stored
+        assert keys[b].to_bytes() == stored
         decoded = KeyBatch.from_bytes(stored, VECTOR_BINDER)
         assert scheme.at_points(decoded, case["points"])[:, 0].tolist() == case["shares"][b]
 

@@ -7,12 +7,14 @@ Flags switch off one detail each, to show what it is for: without it an attack s
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tests.oracle.fss import Key, Oracle, P, control, convert, hash_block, with_control, words
 
 Poly = list[int]
 
 
+@cache
 def inverse(x: int) -> int:
     return pow(x, P - 2, P)
 
@@ -33,11 +35,17 @@ def through(values: Sequence[int]) -> Poly:
     """Coefficients of the polynomial with these values at 0, 1, 2, ..."""
     out = [0] * len(values)
     for j, y in enumerate(values):
-        basis: Poly = [y]
-        for k in range(len(values)):
-            if k != j:
-                basis = [c * inverse(j - k) % P for c in times(basis, [-k % P, 1])]
-        out = [(a + b) % P for a, b in zip(out, basis, strict=True)]
+        out = [(a + y * b) % P for a, b in zip(out, lagrange(j, len(values)), strict=True)]
+    return out
+
+
+@cache
+def lagrange(j: int, count: int) -> Poly:
+    """Coefficients of the polynomial that is 1 at j and 0 at the others of 0, 1, ..., count - 1."""
+    out: Poly = [1]
+    for k in range(count):
+        if k != j:
+            out = [c * inverse(j - k) % P for c in times(out, [-k % P, 1])]
     return out
 
 

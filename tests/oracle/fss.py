@@ -5,9 +5,11 @@ changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a
 """
 
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from Crypto.Cipher import AES
+from Crypto.Cipher._mode_ecb import EcbMode
 from Crypto.Hash import TurboSHAKE128
 
 P = 2**61 - 1
@@ -18,15 +20,22 @@ def aes_key(dst: bytes, binder: bytes) -> bytes:
     return TurboSHAKE128.new(domain=2, data=len(dst).to_bytes(2, "little") + dst + binder).read(16)
 
 
+@cache
+def cipher(key: bytes) -> EcbMode:
+    """AES with this key; it has no other state."""
+    return AES.new(key, AES.MODE_ECB)
+
+
+@lru_cache(maxsize=1 << 16)
 def hash_block(key: bytes, block: bytes) -> bytes:
     """H(b) = AES(sigma(b)) xor sigma(b), sigma(lo || hi) = hi || (hi xor lo)."""
     lo, hi = block[:8], block[8:]
-    sigma = hi + bytes(a ^ b for a, b in zip(hi, lo, strict=True))
-    return bytes(a ^ b for a, b in zip(AES.new(key, AES.MODE_ECB).encrypt(sigma), sigma, strict=True))
+    sigma = hi + xor(hi, lo)
+    return xor(cipher(key).encrypt(sigma), sigma)
 
 
 def xor(a: bytes, b: bytes) -> bytes:
-    return bytes(x ^ y for x, y in zip(a, b, strict=True))
+    return (int.from_bytes(a, "little") ^ int.from_bytes(b, "little")).to_bytes(len(a), "little")
 
 
 def words(block: bytes) -> list[int]:

@@ -25,15 +25,15 @@ def values(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
 @pytest.fixture(scope="module")
 def sealed(pair: Pair) -> tuple[Campaign, np.ndarray[Any, Any]]:
     """A sealed, evaluated campaign of two strata, and the positions that only the test knows."""
-    made = new_campaign(strata=["no", "yes"], reserve=1.0)
+    spec = new_campaign(strata=["no", "yes"], reserve=1.0)
     x = values(3000)
     labels = ["yes" if flag else "no" for flag in np.random.default_rng(1).random(3000) < x]
-    positions = made.place(x, labels).positions
-    pair.create(made)
-    pair.upload_values(made, positions)
-    pair.seal(made)
-    pair.wait_ready(made)
-    return made, positions
+    positions = spec.place(x, labels).positions
+    pair.create(spec)
+    pair.upload_values(spec, positions)
+    pair.seal(spec)
+    pair.wait_ready(spec)
+    return spec, positions
 
 
 def filled(pair: Pair, count: int = 60) -> tuple[Campaign, np.ndarray[Any, Any]]:

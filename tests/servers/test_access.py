@@ -18,6 +18,7 @@ ROUTES = [
     ("GET", "/metrics", {"operator"}),
     ("GET", "/v1/campaigns", {"operator"}),
     ("POST", "/v1/campaigns", {"operator"}),
+    ("GET", "/v1/pledges/{id}", {"operator"}),
     ("GET", "/v1/campaigns/{id}/status", {"operator"}),
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
     ("POST", "/v1/campaigns/{id}/confirm", {"operator"}),
@@ -34,6 +35,10 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/freeze", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/thaw", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/agree", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/challenge", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
+    ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
+    ("GET", "/v1/peer/pledges/{id}", {"peer"}),
 ]
 PUBLIC = {"/healthz", "/readyz", "/docs", "/v1/campaigns/{cid}"}
 
@@ -104,14 +109,14 @@ def test_unknown_addresses_are_problems_too(pair: Pair) -> None:
 
 def secrets_of(pair: Pair, campaign: Campaign, planted: bytes) -> list[tuple[str, bytes]]:
     """Everything server 0 must never show, in every form it might take."""
-    found = [("planted key", planted)]
+    secret = [("planted key", planted)]
     with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
         seed = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()[0]
         key = db.execute("SELECT key FROM uploads WHERE campaign = ? LIMIT 1", (campaign.id,)).fetchone()[0]
     db.close()
-    found += [("noise seed", seed), ("stored key", key[8:24]), ("stored key", key[-16:])]
+    secret += [("noise seed", seed), ("stored key", key[8:24]), ("stored key", key[-16:])]
     forms = []
-    for what, value in found:
+    for what, value in secret:
         number = str(int.from_bytes(value[:8], "little")).encode()
         forms += [(what, value[:16]), (what, value[:16].hex().encode()), (what, to_base64url(value)[:20].encode())]
         forms += [(what, number)]

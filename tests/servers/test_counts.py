@@ -18,85 +18,85 @@ DAYS = {"kind": "linear", "values": "date", "from": "2026-01-01", "to": "2026-01
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25}
 
 
-def asked(made: Campaign, stratum: str, raw: Any, n: int = 40, known: Any = None) -> answers.Question:
+def asked(spec: Campaign, stratum: str, raw: Any, n: int = 40, known: Any = None) -> answers.Question:
     """A question to a server whose published curve is `raw`, over all positions."""
 
     async def count_at(positions: answers.Index) -> answers.Counts:
         assert positions.min(initial=0) >= 0
         return np.asarray(raw)[positions]
 
-    return answers.Question(made, stratum, n, count_at, known or {})
+    return answers.Question(spec, stratum, n, count_at, known or {})
 
 
 def three() -> tuple[Campaign, Any]:
     """Three strata of six thresholds; eight positions each, and a curve that nobody could mistake for another."""
-    made = campaign(grid=SIX, strata=["a", "b", "c"], mechanism="paper-tree")
-    return made, np.cumsum(np.random.default_rng(4).integers(-3, 9, 1 << made.bits))
+    spec = campaign(grid=SIX, strata=["a", "b", "c"], mechanism="paper-tree")
+    return spec, np.cumsum(np.random.default_rng(4).integers(-3, 9, 1 << spec.bits))
 
 
-def variance_between(made: Campaign, above: int, below: int) -> float:
+def variance_between(spec: Campaign, above: int, below: int) -> float:
     """Of the noise of S(above) - S(below) in a paper-tree: one variable for each ancestor that only one of them has."""
 
     def ancestors(t: int) -> set[tuple[int, int]]:
-        return {(level, t >> level) for level in range(made.bits + 1)} if t >= 0 else set()
+        return {(level, t >> level) for level in range(spec.bits + 1)} if t >= 0 else set()
 
-    r = math.exp(-made.epsilon / (made.bits + 1))
+    r = math.exp(-spec.epsilon / (spec.bits + 1))
     return 2 * len(ancestors(above) ^ ancestors(below)) * 2 * r / (1 - r) ** 2
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_counts_of_a_stratum_start_at_its_own_zero(number: int) -> None:
-    made, raw = three()
+    spec, raw = three()
     base = raw[8 * number - 1] if number else 0
-    question = asked(made, made.strata[number], raw)
-    found = asyncio.run(question.counts(np.array([0, 5, -1, 2])))
-    assert found.tolist() == [raw[8 * number] - base, raw[8 * number + 5] - base, 0, raw[8 * number + 2] - base]
+    question = asked(spec, spec.strata[number], raw)
+    counts = asyncio.run(question.counts(np.array([0, 5, -1, 2])))
+    assert counts.tolist() == [raw[8 * number] - base, raw[8 * number + 5] - base, 0, raw[8 * number + 2] - base]
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_an_ecdf_says_what_was_asked_with_the_noise_of_its_points(number: int) -> None:
-    made, raw = three()
+    spec, raw = three()
     base = 8 * number
-    for known in (None, answers.curve_errors(made)):
-        question = asked(made, made.strata[number], raw, known=known)
+    for known in (None, answers.curve_errors(spec)):
+        question = asked(spec, spec.strata[number], raw, known=known)
         got = asyncio.run(answers.ecdf(question, ["-1", "0", "3.5", "5", "9"]))
         assert got.thresholds == [-1.0, 0.0, 3.5, 5.0, 9.0]
         zero = raw[base - 1] if number else 0
         assert got.counts == [0, *(raw[base + i] - zero for i in (0, 3, 5, 5))]
-        errors = [0.0, *(math.sqrt(variance_between(made, base + i, base - 1)) for i in (0, 3, 5, 5))]
+        errors = [0.0, *(math.sqrt(variance_between(spec, base + i, base - 1)) for i in (0, 3, 5, 5))]
         assert got.standard_errors == pytest.approx(errors)
-        assert (got.n, got.epsilon, got.mechanism, got.stratum) == (40, 1.0, "paper-tree", made.strata[number])
-        assert got.digest == made.digest
+        assert (got.n, got.epsilon, got.mechanism, got.stratum) == (40, 1.0, "paper-tree", spec.strata[number])
+        assert got.digest == spec.digest
 
 
 def test_known_errors_are_used_and_belong_to_their_stratum() -> None:
-    made, raw = three()
-    known = {name: np.arange(6) + 10.0 * i for i, name in enumerate(made.strata)}
-    got = asyncio.run(answers.ecdf(asked(made, "b", raw, known=known), ["-1", "2", "5"]))
+    spec, raw = three()
+    known = {name: np.arange(6) + 10.0 * i for i, name in enumerate(spec.strata)}
+    got = asyncio.run(answers.ecdf(asked(spec, "b", raw, known=known), ["-1", "2", "5"]))
     assert got.standard_errors == [0.0, 12.0, 15.0]
 
 
 def test_curve_errors_of_all_strata() -> None:
-    made, _ = three()
-    found = answers.curve_errors(made)
-    assert list(found) == ["a", "b", "c"]
-    for number, errors in enumerate(found.values()):
+    spec, _ = three()
+    by_stratum = answers.curve_errors(spec)
+    assert list(by_stratum) == ["a", "b", "c"]
+    for number, errors in enumerate(by_stratum.values()):
         start = 8 * number
-        expected = [math.sqrt(variance_between(made, start + i, start - 1)) for i in range(6)]
+        expected = [math.sqrt(variance_between(spec, start + i, start - 1)) for i in range(6)]
         assert errors.tolist() == pytest.approx(expected)
 
 
 def test_dates_are_told_as_they_were_asked() -> None:
-    made = campaign(grid=DAYS)
-    got = asyncio.run(answers.ecdf(asked(made, "all", np.arange(8)), ["2026-01-03", "2025-12-31"]))
+    spec = campaign(grid=DAYS)
+    got = asyncio.run(answers.ecdf(asked(spec, "all", np.arange(8)), ["2026-01-03", "2025-12-31"]))
     assert (got.thresholds, got.counts) == (["2026-01-03", "2025-12-31"], [2, 0])
 
 
 def test_a_curve_has_every_threshold() -> None:
-    made, raw = three()
-    got = answers.curve(asked(made, "a", raw), raw[:6])
+    spec, raw = three()
+    got = answers.curve(asked(spec, "a", raw), raw[:6])
     assert (got.thresholds, got.counts) == ([0, 1, 2, 3, 4, 5], raw[:6].tolist())
-    assert got.standard_errors == pytest.approx([math.sqrt(variance_between(made, i, -1)) for i in range(6)])
+    assert got.standard_errors == pytest.approx([math.sqrt(variance_between(spec, i, -1)) for i in range(6)])
 
 
 def scores(**changes: Any) -> Campaign:
@@ -104,7 +104,7 @@ def scores(**changes: Any) -> Campaign:
 
 
 @pytest.mark.parametrize(
-    ("made", "ends", "epsilon", "message"),
+    ("spec", "ends", "epsilon", "message"),
     [
         (campaign(grid=SCORES), [0.5, 1.0], 1.0, "two strata .* has 1"),
         (scores(strata=["a", "b", "c"]), [0.5, 1.0], 1.0, "two strata .* has 3"),
@@ -117,19 +117,19 @@ def scores(**changes: Any) -> Campaign:
         (scores(grid={**SCORES, "to": 1.25}), [0.5, 1.0], 1.0, "between 0 and 1"),
     ],
 )
-def test_groups_that_make_no_sense(made: Campaign, ends: list[float], epsilon: float, message: str) -> None:
+def test_groups_that_make_no_sense(spec: Campaign, ends: list[float], epsilon: float, message: str) -> None:
     with pytest.raises(InvalidQuery, match=message):
-        groups.read_groups(made, GroupsQuery(upper_ends=ends, epsilon=epsilon))
+        groups.read_groups(spec, GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
 def test_groups_and_what_the_ledger_calls_them() -> None:
-    def made(ends: list[float], epsilon: float = 1.0) -> groups.GroupQuestion:
+    def question(ends: list[float], epsilon: float = 1.0) -> groups.GroupQuestion:
         return groups.read_groups(scores(max_instances=50), GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
-    one = made([0.0, 0.5, 1.0], 0.5)  # the least epsilon that is allowed, and a first group of one threshold
+    one = question([0.0, 0.5, 1.0], 0.5)  # the least epsilon that is allowed, and a first group of one threshold
     assert (one.starts.tolist(), one.ends.tolist()) == ([-1, 0, 2], [0, 2, 4])
     assert one.purpose.startswith("groups ")
     assert len(one.purpose) == len("groups ") + 32
-    assert one.purpose == made([0.1, 0.6, 1.5], 0.5).purpose  # the same groups of the same grid
-    others = [made([0.0, 0.5, 0.75], 0.5), made([0.0, 0.5, 1.0], 0.75), made([0.5, 1.0], 0.5)]
+    assert one.purpose == question([0.1, 0.6, 1.5], 0.5).purpose  # the same groups of the same grid
+    others = [question([0.0, 0.5, 0.75], 0.5), question([0.0, 0.5, 1.0], 0.75), question([0.5, 1.0], 0.5)]
     assert len({one.purpose, *(other.purpose for other in others)}) == 4

@@ -38,8 +38,8 @@ class Recorded(Prf):
 def question(ends: list[float], epsilon: float, size: int = 5, **changes: Any) -> groups.GroupQuestion:
     """Groups of scores 0, ..., 1 in `size` steps."""
     grid = {"kind": "explicit", "at": [i / (size - 1) for i in range(size)]}
-    made = campaign(grid=grid, strata=["negative", "positive"], reserve=20.0, **changes)
-    return groups.read_groups(made, GroupsQuery(upper_ends=ends, epsilon=epsilon))
+    spec = campaign(grid=grid, strata=["negative", "positive"], reserve=20.0, **changes)
+    return groups.read_groups(spec, GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
 def histogram(asked: groups.GroupQuestion, cells: dict[tuple[int, int], int]) -> Any:
@@ -70,13 +70,13 @@ def as_counts(words: Any) -> Any:
 
 def drawn(cumulative: list[int]) -> list[int]:
     """How many of the 2^128 draws give each value, through the integers that production compares."""
-    total, below, found = cumulative[-1], 0, []
+    total, below, counts = cumulative[-1], 0, []
     for reached in cumulative:
         upto = -(-(reached << DRAW_BITS) // total)
-        found.append(upto - below)
+        counts.append(upto - below)
         below = upto
     assert below == 1 << DRAW_BITS
-    return found
+    return counts
 
 
 def laplace_weights(source: DiscreteLaplace) -> Weights:
@@ -121,9 +121,9 @@ def changes(asked: groups.GroupQuestion) -> list[Any]:
     """
     cells = list(itertools.product((0, 1), range(asked.campaign.grid.size)))
     prf = Recorded()
-    made = {cell: shares(asked, histogram(asked, {cell: 1}), prf) for cell in cells}
+    by_cell = {cell: shares(asked, histogram(asked, {cell: 1}), prf) for cell in cells}
     pairs = itertools.permutations(cells, 2)
-    return [as_counts(field.sub(made[a], made[b])).reshape(4, -1) for a, b in pairs]
+    return [as_counts(field.sub(by_cell[a], by_cell[b])).reshape(4, -1) for a, b in pairs]
 
 
 @pytest.mark.parametrize(("epsilon", "instances"), [(1.0, 1), (0.25, 1), (3.0, 4)])
@@ -178,14 +178,14 @@ def test_sums_are_those_of_the_definition() -> None:
         asked = question(ends, 1.0)
         cells = {(s, i): int(rng.integers(0, 50)) for s in (0, 1) for i in range(5)}
         noise = shares(asked, histogram(asked, {}), Recorded())
-        found = as_counts(field.sub(shares(asked, histogram(asked, cells), Recorded()), noise))
+        sums = as_counts(field.sub(shares(asked, histogram(asked, cells), Recorded()), noise))
         below = -1.0
         for g, end in enumerate(ends):
             inside = {c: n for c, n in cells.items() if below < c[1] / 4 <= end}
             o0, o1 = (sum(n for (s, _), n in inside.items() if s == which) for which in (0, 1))
             e1 = sum(n * 250 * i for (_, i), n in inside.items())
             e0 = sum(n * (1000 - 250 * i) for (_, i), n in inside.items())
-            assert found.reshape(4, -1)[:, g].tolist() == [o0, o1, e0, e1]
+            assert sums.reshape(4, -1)[:, g].tolist() == [o0, o1, e0, e1]
             below = end
 
 

@@ -78,10 +78,10 @@ def received(connection: ssl.SSLSocket) -> bytes:
 
 def answer(connection: ssl.SSLSocket) -> bytes:
     """One answer, to its end: all of them are JSON objects."""
-    found = connection.recv(65536)
-    while not found.endswith(b"}"):
-        found += connection.recv(65536)
-    return found
+    text = connection.recv(65536)
+    while not text.endswith(b"}"):
+        text += connection.recv(65536)
+    return text
 
 
 @pytest.mark.parametrize("begin", ENDLESS.values(), ids=ENDLESS)

@@ -38,8 +38,8 @@ def tree(m: Mechanism, seed: int = 0, *, server: int = 0, covers: bytes = bytes(
 def test_frozen_noise(case: dict[str, Any]) -> None:
     m = mechanism(case["mechanism"], case["depth"], case["epsilon"], case["instances"])
     for server in (0, 1):
-        made = NoiseTree(bytes.fromhex(case["seed"]), server=server, covers=bytes.fromhex(case["covers"]), mechanism=m)
-        assert made.at(case["positions"]).tolist() == case["noise"][server]
+        tree = NoiseTree(bytes.fromhex(case["seed"]), server=server, covers=bytes.fromhex(case["covers"]), mechanism=m)
+        assert tree.at(case["positions"]).tolist() == case["noise"][server]
 
 
 @every_mechanism
@@ -140,7 +140,7 @@ def chi_square(samples: np.ndarray[Any, Any], values: np.ndarray[Any, Any], prob
 
 def exact_marginals(m: SliceTree) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     """The distribution of a node on every level, from the root down, straight from the integer weights."""
-    above, found = {0: 1.0}, []
+    above, marginals = {0: 1.0}, []
     for table in reversed(m.tables):
         here: dict[int, float] = {}
         for p, probability in above.items():
@@ -152,8 +152,8 @@ def exact_marginals(m: SliceTree) -> list[tuple[np.ndarray[Any, Any], np.ndarray
                 here[z] = here.get(z, 0.0) + probability * (weight / total)
         above = here
         values = np.array(sorted(here))
-        found.append((values, np.array([here[int(v)] for v in values])))
-    return found[::-1]
+        marginals.append((values, np.array([here[int(v)] for v in values])))
+    return marginals[::-1]
 
 
 def test_slice_tree_node_values_fit_their_exact_marginals() -> None:

@@ -17,7 +17,7 @@ from tests.servers.test_uploads import code
 
 
 def test_an_evaluation_ends_when_whoever_asked_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shares, "SLICE", 100)
+    monkeypatch.setattr(shares, "MIN_SLICE", 100)
     monkeypatch.setattr(shares, "SLICE_WORK", 1)
     keys, _ = dcf.gen(np.arange(1000) % 256, bits=8, binder=bytes(32), rand=np.random.default_rng(1).bytes(32 * 1000))
     points, asked = np.array([3, 200]), 0

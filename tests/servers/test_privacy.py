@@ -126,8 +126,10 @@ def representation_cost(depth: int, interval: np.ndarray[Any, Any]) -> float:
     n = 1 << depth
     columns = [(np.arange(n) >> level) == j for level in range(depth + 1) for j in range(n >> level)]
     nodes = np.array(columns, float).T
-    found = optimize.linprog(np.ones(2 * nodes.shape[1]), A_eq=np.hstack([nodes, -nodes]), b_eq=interval.astype(float))
-    return float(found.fun)
+    solution = optimize.linprog(
+        np.ones(2 * nodes.shape[1]), A_eq=np.hstack([nodes, -nodes]), b_eq=interval.astype(float)
+    )
+    return float(solution.fun)
 
 
 @pytest.mark.parametrize("depth", range(1, 6))

@@ -185,8 +185,8 @@ def test_uploads_are_read_in_parts_and_nobody_is_kept_waiting(storage: Storage, 
         storage.campaigns.add(one, "0" * 64, [])
         storage.uploads.add([NewUploads(one.id, [(i, b"key" + i) for i in ids])])
     parts = storage.uploads.rows(campaign.id, 3)
-    found = [next(parts)]
+    read_parts = [next(parts)]
     assert storage.uploads.withdraw(other.id, ids[:1], None) == (1, [])  # empties the log, so nobody reads
-    found += list(parts)
-    assert [len(part) for part in found] == [3, 3, 1]
-    assert [row for part in found for row in part] == [(i, b"key" + i) for i in sorted(ids)]
+    read_parts += list(parts)
+    assert [len(part) for part in read_parts] == [3, 3, 1]
+    assert [row for part in read_parts for row in part] == [(i, b"key" + i) for i in sorted(ids)]

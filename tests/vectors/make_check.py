@@ -38,10 +38,10 @@ def _bytes(elements: list[int] | tuple[int, ...]) -> str:
 
 def seed() -> dict[str, object]:
     secret, campaign = bytes(range(128, 160)), bytes(range(160, 192))
-    made = hmac.new(secret, b"fss-ecdf check seed 1\n" + campaign, hashlib.sha256).digest()
+    derived = hmac.new(secret, b"fss-ecdf check seed 1\n" + campaign, hashlib.sha256).digest()
     label = b"fss-ecdf check commitment 1\n"
-    commitments = [hashlib.sha256(label + bytes([b]) + campaign + made).hexdigest() for b in (0, 1)]
-    return {"secret": secret.hex(), "campaign": campaign.hex(), "seed": made.hex(), "commitments": commitments}
+    commitments = [hashlib.sha256(label + bytes([b]) + campaign + derived).hexdigest() for b in (0, 1)]
+    return {"secret": secret.hex(), "campaign": campaign.hex(), "seed": derived.hex(), "commitments": commitments}
 
 
 def bad() -> list[dict[str, object]]:
