@@ -3,6 +3,7 @@
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
 # make release   a release up to publishing    make update   newer versions of all packages, and every check
+# make docs   the documentation's site         make containers   the image and both compose files, for real
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 # From any folder: make -f FOLDER/Makefile test works in FOLDER.
@@ -70,6 +71,10 @@ audit: .venv/ready
 	$(INSTALL) --editable '.[dev,audit]'
 	$(BIN)/python -m bench audit
 
+# The documentation as a site that needs no network, in site/.
+docs: .venv/ready-docs
+	$(BIN)/python -m tools.site
+
 # What would be published: built, checked, installed apart, with the demo run from it, in dist/.
 release: .venv/ready-release
 	$(BIN)/python -m tools.release
@@ -108,11 +113,15 @@ bench: .venv/ready-bench
 	$(INSTALL) --editable '.[dev,bench]'
 	@touch $@
 
+.venv/ready-docs: .venv/ready
+	$(INSTALL) --editable '.[dev,docs]'
+	@touch $@
+
 .venv/ready-release: .venv/ready
 	$(INSTALL) --editable '.[dev,release]'
 	@touch $@
 
 clean:
-	rm -rf .venv bench-results build dist fss/*.so
+	rm -rf .venv bench-results build dist site fss/*.so
 
 endif
