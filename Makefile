@@ -75,6 +75,10 @@ audit: .venv/ready
 docs: .venv/ready-docs
 	$(BIN)/python -m tools.site
 
+# The image and both compose files, for real: with docker where there is one, else podman. BASE=IMAGE: another base.
+containers: .venv/ready-containers
+	$(BIN)/python -m tools.containers $(if $(BASE),--base $(BASE))
+
 # What would be published: built, checked, installed apart, with the demo run from it, in dist/.
 release: .venv/ready-release
 	$(BIN)/python -m tools.release
@@ -115,6 +119,10 @@ bench: .venv/ready-bench
 
 .venv/ready-docs: .venv/ready
 	$(INSTALL) --editable '.[dev,docs]'
+	@touch $@
+
+.venv/ready-containers: .venv/ready
+	$(INSTALL) --editable '.[dev,containers]'
 	@touch $@
 
 .venv/ready-release: .venv/ready
