@@ -4,6 +4,7 @@
 # make sanitize   the native kernel under sanitizers and valgrind
 # make release   a release up to publishing    make update   newer versions of all packages, and every check
 # make docs   the documentation's site         make containers   the image and both compose files, for real
+# make arm    the AArch64 kernel in an emulator   make wheels   what can be published: sdist and wheels, into dist/
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 # From any folder: make -f FOLDER/Makefile test works in FOLDER.
@@ -24,10 +25,14 @@ unexport PYTHONDONTWRITEBYTECODE
 test units test-numpy slow faults chaos: export OPENBLAS_NUM_THREADS = 1
 
 NATIVE := $(filter-out %/module.c,$(wildcard fss/native/*.c tests/native/*.c))
-CHECK := $(CC) -std=c11 -g -Wall -Wextra -Werror -Wno-psabi -Ifss/native
+CHECK := $(CC) -std=c11 -g -fno-var-tracking-assignments -Wall -Wextra -Werror -Wno-psabi -Ifss/native
 ASAN := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 
-.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs containers sanitize release update clean
+ARM_CC := aarch64-linux-gnu-gcc
+ARM_RUN := qemu-aarch64
+ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
+
+.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs containers sanitize arm wheels release update clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
 test: .venv/ready
@@ -46,6 +51,8 @@ sanitize: .venv/ready
 	mkdir -p build/sanitized
 	$(CHECK) $(ASAN) $(NATIVE) -o build/driver-sanitized
 	build/driver-sanitized
+	$(BIN)/python -m tests.native.answers >build/answers
+	build/driver-sanitized answers <build/answers
 	cp -r fss tests pyproject.toml build/sanitized
 	$(CHECK) $(ASAN) -shared -fPIC -I$$($(BIN)/python -c 'import sysconfig as s; print(s.get_path("include"))') \
 	  fss/native/*.c -o build/sanitized/$$(ls fss/_native.*.so)
@@ -57,6 +64,31 @@ sanitize: .venv/ready
 	  valgrind -q --leak-check=full --error-exitcode=9 build/driver && \
 	  valgrind -q --error-exitcode=9 build/driver secrets && \
 	  ! valgrind -q --error-exitcode=9 build/driver leak >/dev/null 2>&1
+
+# The driver and the known answers, as an AArch64 processor computes them.
+arm: .venv/ready
+	@command -v $(ARM_CC) >/dev/null && command -v $(ARM_RUN) >/dev/null || { echo $(ARM_HELP); exit 1; }
+	mkdir -p build
+	$(CHECK:$(CC)%=$(ARM_CC)%) -O3 -static $(NATIVE) -o build/driver-arm
+	$(ARM_RUN) build/driver-arm
+	$(BIN)/python -m tests.native.answers | $(ARM_RUN) build/driver-arm answers
+
+# The sdist, the wheel for this machine made of it and, where there is a cross compiler, the one for AArch64. Each wheel
+# is for every Python from 3.11 on and, says auditwheel, for every Linux with a C library of 2017. This machine's is
+# tried in an empty environment.
+wheels: .venv/ready
+	$(INSTALL) --editable '.[dev,wheels]'
+	rm -rf dist build/wheels build/try
+	LDFLAGS=-s $(BIN)/python -m build --outdir build/wheels
+	mkdir -p dist && cp build/wheels/*.tar.gz dist
+	if command -v $(ARM_CC) >/dev/null; then \
+	  CC=$(ARM_CC) LDSHARED="$(ARM_CC) -shared -s" _PYTHON_HOST_PLATFORM=linux-aarch64 \
+	    $(BIN)/python -m build --wheel --outdir build/wheels; fi
+	set -e; for wheel in build/wheels/*.whl; do PATH="$(BIN):$$PATH" auditwheel repair --wheel-dir dist $$wheel; done
+	$(PYTHON) -m venv build/try
+	build/try/bin/pip install --quiet --constraint constraints.txt dist/*_$$(uname -m).whl
+	cd build && FSS_BACKEND=native try/bin/python -c 'import fss; print(fss.backend(), fss.__file__)' && \
+	  try/bin/fss-dealer --help >/dev/null
 
 slow: .venv/ready
 	$(PARALLEL) -m slow

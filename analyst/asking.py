@@ -8,16 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from analyst import calibration
+from analyst.by_points import Answered
 from analyst.calibration import Calibration
-from analyst.points import Points, points
-from analyst.release import Floats, Release, Stratum
-from analyst.uncertainty import names
+from analyst.points import Index
+from analyst.release import Floats, Release
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
+from campaign.inputs import Values, many
 from campaign.spec import Campaign, check_digest
 from campaign.wire import EcdfAnswer, GroupsAnswer, GroupsQuery, read
 from client import https
 
 ATTEMPTS = 5
+# Points in one question that servers answer from the keys: at first, and however many keys there are.
+POINTS, FEWEST_POINTS = 64, 14
 NUMPY = {"Accept": "application/x-npy"}
 JSON = {"Content-Type": "application/json"}
 
@@ -46,6 +49,8 @@ class Asking:
         self._server = https.Server(self.url, https.Patience(ATTEMPTS, patience_s))
         self._campaign: Campaign | None = None
         self._release: Release | None = None
+        self._by_points = False  # learned when the server refuses a whole curve
+        self._points = POINTS
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
@@ -71,16 +76,19 @@ class Asking:
             raise PeerMismatch(f"{self.url} sent a curve that does not fit its own last count")
         return counts.astype(np.float64)
 
-    def _read_points(
-        self, data: bytes, campaign: Campaign, stratum: str, at: Sequence[object], smoothing: str
-    ) -> Points:
+    def _read_answered(self, data: bytes, campaign: Campaign, index: Index) -> Answered:
+        """Published counts at grid indices."""
         answer = read(EcdfAnswer, data)
         check_digest(campaign.digest, answer.digest)
-        index = campaign.grid.index_at([*texts(at), last_threshold(campaign)])
         if len(answer.counts) != index.size:
             raise PeerMismatch(f"{self.url} answered {len(answer.counts)} of {index.size} questions")
-        answered = {i: c for i, c in zip(index.tolist(), answer.counts, strict=True) if i >= 0}
-        return points(campaign, stratum, answer.n, texts(at), answered, smoothing != "none")
+        return answer.n, dict(zip(index.tolist(), answer.counts, strict=True))
+
+    def _fewer_points(self, problem: InvalidQuery) -> None:
+        """A server with many uploads takes few points in one question; how few it says only when asked."""
+        if self._points <= FEWEST_POINTS:
+            raise problem
+        self._points = max(FEWEST_POINTS, self._points // 2)
 
     def _read_groups(self, data: bytes, campaign: Campaign, fitted: bool) -> Calibration:
         answer = read(GroupsAnswer, data)
@@ -97,16 +105,18 @@ def last_threshold(campaign: Campaign) -> str:
     return str(campaign.grid.labels(np.array([campaign.grid.size - 1]))[0])
 
 
-def points_question(campaign: Campaign, at: Sequence[object], stratum: Stratum) -> tuple[str, dict[str, str]]:
-    """The stratum that is meant, and what to ask: the points, and the last threshold for the stratum's total."""
-    chosen = campaign.strata if stratum is None else names(stratum)
-    if len(chosen) != 1:
-        raise InvalidQuery("this grid is too large for whole curves: name one stratum")
-    return chosen[0], {"at": ",".join([*texts(at), last_threshold(campaign)]), "stratum": chosen[0]}
+def at_indices(campaign: Campaign, index: Index, stratum: str) -> dict[str, str]:
+    """What to ask for published counts at grid indices."""
+    return {"at": ",".join(texts(campaign.grid.labels(index))), "stratum": stratum}
 
 
-def groups_query(upper_ends: Sequence[float], epsilon: float) -> bytes:
+def batches(index: Index, most: int) -> list[Index]:
+    return [index[i : i + most] for i in range(0, index.size, most)]
+
+
+def groups_query(upper_ends: Values, epsilon: float) -> bytes:
     """Checked before it is sent: an answer that is of no use would be paid all the same."""
+    upper_ends = many(upper_ends)
     if len(upper_ends) < 3:
         raise InvalidQuery(f"calibration needs at least 3 groups, got {len(upper_ends)}")
     fields = {"upper_ends": [float(x) for x in upper_ends], "epsilon": float(epsilon)}

@@ -14,10 +14,10 @@ Defined behaviour: a group in which E_0 or E_1 is below 1 after noise is left ou
 than three groups left H and its p-values are not numbers, and a note says so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from analyst.estimate import INTERVALS, Interval, limits_as_columns, ratio_inter
 from analyst.quantile import inverse
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery
+from campaign.inputs import Values
 from campaign.wire import GroupsAnswer
 
 Floats = NDArray[np.float64]
@@ -78,14 +79,14 @@ def check_scores(negative: Curve, positive: Curve) -> None:
         raise InvalidQuery("calibration needs a grid of scores between 0 and 1")
 
 
-def from_curves(negative: Curve, positive: Curve, groups: SupportsIndex | Sequence[float] = 10) -> Groups:
+def from_curves(negative: Curve, positive: Curve, groups: Values = 10) -> Groups:
     """Groups of about equal size, or up to given scores, from two strata of a release."""
     check_scores(negative, positive)
     grid = negative.campaign.grid
-    if isinstance(groups, SupportsIndex):
+    if isinstance(groups, int | np.integer):
         ends = even_ends(negative.counts + positive.counts, int(groups))
     else:
-        ends = grid.index_at(list(groups))
+        ends = grid.index_at(groups)
     if ends.size < 3 or not (np.diff(np.concatenate([[-1], ends])) > 0).all():
         raise InvalidQuery("calibration needs at least 3 groups, whose upper ends increase by a step of the grid")
     member, score = _membership(ends, grid.size), negative.values

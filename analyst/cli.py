@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from analyst.options import QUARTILES, Smoothing
-from campaign.errors import Problem
 from client import program
 
 SMOOTHINGS = get_args(Smoothing)
@@ -21,23 +20,26 @@ SMOOTHINGS = get_args(Smoothing)
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    try:
+
+    def work() -> int:
         # Loaded once it is known what to do: help and mistakes are answered at once.
         run: Callable[[argparse.Namespace], None] = getattr(import_module(args.module), args.run)
         run(args)
         sys.stdout.flush()
         return program.OK
-    except (Problem, OSError) as trouble:
-        return program.tell("fss-analyst", trouble)
-    except ModuleNotFoundError as missing:
-        return program.not_installed("fss-analyst", "analyst", missing)
+
+    return program.guarded("fss-analyst", "analyst", work)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fss-analyst", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    program.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    shown = _asking(commands, "show", "what the campaign measures, and how privately, as TOML", tabular=False)
+    shown.set_defaults(run="show_campaign")
+    _asking(commands, "budget", "which epsilon the campaign may spend, and has spent", tabular=False)
     _distributions(commands)
     _scores(commands)
     _survival(commands)
@@ -83,6 +85,7 @@ def _scores(commands: Any) -> None:
     calibration.add_argument(
         "--spend", type=float, metavar="EPSILON", help="use the paper's Algorithm 2, paid from the campaign's reserve"
     )
+    calibration.add_argument("--yes", action="store_true", help="spend it without being asked")
     for one in (roc, model, decision, calibration):
         one.add_argument("--negative", action="append", metavar="NAME", help="default: the first of two strata")
         one.add_argument("--positive", action="append", metavar="NAME", help="default: the second of two strata")
@@ -110,7 +113,7 @@ def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> arg
         default=known[0] if known else None,
         help="its address at either server; default: the first one in the environment variable FSS_CAMPAIGN",
     )
-    program.add_access(parser)
+    program.add_access(parser, program.ANALYST_TOKEN)
     parser.add_argument(
         "--on-grid", action="store_true", help="values were measured in steps of the grid: no half-step correction"
     )

@@ -7,20 +7,25 @@ The release is fetched once and kept: every statistic but `ecdf`, `groups` and `
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import httpx
 
-from analyst.asking import JSON, NUMPY, Asking, groups_query, last_threshold, points_question
+from analyst import by_points
+from analyst.asking import JSON, NUMPY, Asking, at_indices, batches, groups_query, last_threshold
+from analyst.by_points import PointRelease, Steps
 from analyst.calibration import Calibration
-from analyst.options import Smoothing
-from analyst.points import Points
+from analyst.histogram import Histogram
+from analyst.options import QUARTILES, Smoothing
+from analyst.points import Index, Points
+from analyst.quantile import Quantiles
 from analyst.release import Floats, Release, Stratum
 from campaign.errors import InvalidQuery
+from campaign.inputs import Values
 from campaign.spec import Campaign
 from campaign.wire import BudgetAnswer, EcdfAnswer, read
 
@@ -88,18 +93,84 @@ class Client(Asking):
             self._release = Release.of_strata(campaign, n, parts, self._on_grid)
         return self._release
 
-    def ecdf(self, at: Sequence[object], stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
-        """F at some values: of the release, or, on a grid too large for whole curves, asked for one by one."""
-        try:
-            release = self.release()
-        except InvalidQuery:
-            campaign = self.campaign()
-        else:
-            return release.curve(stratum, smoothing=smoothing).at(at)
-        name, params = points_question(campaign, at, stratum)
-        return self._read_points(self._ask("GET", "/ecdf", params=params), campaign, name, at, smoothing)
+    def is_whole(self) -> bool:
+        """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
+        if self._release is None and not self._by_points:
+            try:
+                self.release()
+            except InvalidQuery:
+                self._by_points = True
+        return not self._by_points
 
-    def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
+    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
+        """F at some values."""
+        if self.is_whole():
+            return self.release().curve(stratum, smoothing=smoothing).at(at)
+        campaign = self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return self._by_asking(campaign, name, by_points.some(campaign, name, at, smoothing != "none"))
+
+    def quantile(
+        self,
+        levels: Values = QUARTILES,
+        stratum: Stratum = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+    ) -> Quantiles:
+        """Where the curve reaches each level, with intervals."""
+        if self.is_whole():
+            return self.release().quantile(levels, stratum, smoothing=smoothing, confidence=confidence)
+        campaign = self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return self._by_asking(campaign, name, by_points.quantiles(campaign, name, levels, confidence))
+
+    def histogram(
+        self,
+        edges: Values = 20,
+        stratum: Stratum = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+    ) -> Histogram:
+        """Counts and shares of bins."""
+        if self.is_whole():
+            return self.release().histogram(edges, stratum, smoothing=smoothing, confidence=confidence)
+        campaign = self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return self._by_asking(campaign, name, by_points.histogram(campaign, name, edges, confidence))
+
+    def reported(self) -> Release | PointRelease:
+        """What a report is made of: the release, or of a grid that is too large for it points of every stratum."""
+        if self.is_whole():
+            return self.release()
+        campaign = self.campaign()
+        parts = {s: self._by_asking(campaign, s, by_points.page(campaign, s)) for s in campaign.strata}
+        return PointRelease(campaign, max(n for n, _ in parts.values()), {s: page for s, (_, page) in parts.items()})
+
+    def _by_asking(self, campaign: Campaign, stratum: str, steps: Steps[R]) -> R:
+        """What needs counts at points, one question after the other."""
+        try:
+            wanted = next(steps)
+            while True:
+                wanted = steps.send(self._answered(campaign, stratum, wanted))
+        except StopIteration as done:
+            found: R = done.value
+            return found
+
+    def _answered(self, campaign: Campaign, stratum: str, index: Index) -> by_points.Answered:
+        while True:
+            n, counts = 0, dict[int, int]()
+            try:
+                for part in batches(index, self._points):
+                    data = self._ask("GET", "/ecdf", params=at_indices(campaign, part, stratum))
+                    n, more = self._read_answered(data, campaign, part)
+                    counts.update(more)
+                return n, counts
+            except InvalidQuery as problem:
+                self._fewer_points(problem)
+
+    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Calibration:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
         content, campaign = groups_query(upper_ends, epsilon), self.campaign()
         return self._read_groups(self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
@@ -109,8 +180,6 @@ class Client(Asking):
         return read(BudgetAnswer, self._ask("GET", "/budget"))
 
     curve = _now(Release.curve)
-    quantile = _now(Release.quantile)
-    histogram = _now(Release.histogram)
     mean = _now(Release.mean)
     compare = _now(Release.compare)
     roc = _now(Release.roc)
@@ -163,18 +232,89 @@ class AsyncClient(Asking):
         data = await self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
         return self._read_counts(data, last, campaign), last.n
 
-    async def ecdf(self, at: Sequence[object], stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
-        """F at some values: of the release, or, on a grid too large for whole curves, asked for one by one."""
-        try:
-            release = await self.release()
-        except InvalidQuery:
-            campaign = await self.campaign()
-        else:
-            return await asyncio.to_thread(release.curve(stratum, smoothing=smoothing).at, at)
-        name, params = points_question(campaign, at, stratum)
-        return self._read_points(await self._ask("GET", "/ecdf", params=params), campaign, name, at, smoothing)
+    async def is_whole(self) -> bool:
+        """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
+        if self._release is None and not self._by_points:
+            try:
+                await self.release()
+            except InvalidQuery:
+                self._by_points = True
+        return not self._by_points
 
-    async def groups(self, upper_ends: Sequence[float], epsilon: float, *, fitted: bool = True) -> Calibration:
+    async def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
+        """F at some values."""
+        if await self.is_whole():
+            release = await self.release()
+            return await asyncio.to_thread(lambda: release.curve(stratum, smoothing=smoothing).at(at))
+        campaign = await self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return await self._by_asking(campaign, name, by_points.some(campaign, name, at, smoothing != "none"))
+
+    async def quantile(
+        self,
+        levels: Values = QUARTILES,
+        stratum: Stratum = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+    ) -> Quantiles:
+        """Where the curve reaches each level, with intervals."""
+        if await self.is_whole():
+            release = await self.release()
+            run = partial(release.quantile, smoothing=smoothing, confidence=confidence)
+            return await asyncio.to_thread(run, levels, stratum)
+        campaign = await self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return await self._by_asking(campaign, name, by_points.quantiles(campaign, name, levels, confidence))
+
+    async def histogram(
+        self,
+        edges: Values = 20,
+        stratum: Stratum = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+    ) -> Histogram:
+        """Counts and shares of bins."""
+        if await self.is_whole():
+            release = await self.release()
+            run = partial(release.histogram, smoothing=smoothing, confidence=confidence)
+            return await asyncio.to_thread(run, edges, stratum)
+        campaign = await self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return await self._by_asking(campaign, name, by_points.histogram(campaign, name, edges, confidence))
+
+    async def reported(self) -> Release | PointRelease:
+        """What a report is made of: the release, or of a grid that is too large for it points of every stratum."""
+        if await self.is_whole():
+            return await self.release()
+        campaign = await self.campaign()
+        parts = {s: await self._by_asking(campaign, s, by_points.page(campaign, s)) for s in campaign.strata}
+        return PointRelease(campaign, max(n for n, _ in parts.values()), {s: page for s, (_, page) in parts.items()})
+
+    async def _by_asking(self, campaign: Campaign, stratum: str, steps: Steps[R]) -> R:
+        """What needs counts at points, one question after the other."""
+        try:
+            wanted = next(steps)
+            while True:
+                wanted = steps.send(await self._answered(campaign, stratum, wanted))
+        except StopIteration as done:
+            found: R = done.value
+            return found
+
+    async def _answered(self, campaign: Campaign, stratum: str, index: Index) -> by_points.Answered:
+        while True:
+            n, counts = 0, dict[int, int]()
+            try:
+                for part in batches(index, self._points):
+                    data = await self._ask("GET", "/ecdf", params=at_indices(campaign, part, stratum))
+                    n, more = self._read_answered(data, campaign, part)
+                    counts.update(more)
+                return n, counts
+            except InvalidQuery as problem:
+                self._fewer_points(problem)
+
+    async def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Calibration:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
         content, campaign = groups_query(upper_ends, epsilon), await self.campaign()
         return self._read_groups(await self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
@@ -184,8 +324,6 @@ class AsyncClient(Asking):
         return read(BudgetAnswer, await self._ask("GET", "/budget"))
 
     curve = _later(Release.curve)
-    quantile = _later(Release.quantile)
-    histogram = _later(Release.histogram)
     mean = _later(Release.mean)
     compare = _later(Release.compare)
     roc = _later(Release.roc)

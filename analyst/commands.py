@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from analyst import by_points
 from analyst.calibration import Calibration
 from analyst.client import Client
 from analyst.show import show
@@ -14,12 +15,9 @@ from client import program
 
 
 def _client(args: argparse.Namespace) -> Client:
-    token = program.token(args)
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
-    if not token:
-        raise InvalidQuery("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
-    return Client(args.campaign, token, args.ca, on_grid=args.on_grid)
+    return Client(args.campaign, program.token(args), args.ca, on_grid=args.on_grid)
 
 
 def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
@@ -34,23 +32,41 @@ def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
         print(f"wrote {args.plot}", file=sys.stderr)
 
 
+def show_campaign(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        print(client.campaign().to_toml(), end="")
+
+
+def budget(args: argparse.Namespace) -> None:
+    with _client(args) as client:
+        found = client.budget()
+    print(f"epsilon {found.epsilon:g} for the curve and {found.reserve:g} in reserve")
+    print(f"spent   {found.spent:g}\nremain  {found.remaining:g}")
+
+
 def ecdf(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        if args.at is not None:
-            show(args, client.ecdf(args.at, args.stratum, smoothing=args.smoothing), client.campaign())
-        else:
-            show(args, client.curve(args.stratum, smoothing=args.smoothing), client.campaign())
-        if args.plot is not None:
-            curve = client.curve(args.stratum, smoothing=args.smoothing)
-            more = {"confidence": args.confidence, "interval": args.interval}
-            _draw(args, lambda plots: plots.ecdf(curve, quantiles=curve.quantile(), **more))
+        if not client.is_whole():
+            at = args.at or by_points.drawn(client.campaign())
+            few = client.ecdf(at, args.stratum, smoothing=args.smoothing)
+            show(args, few, client.campaign())
+            _draw(args, lambda plots: plots.points(few, interval=args.interval))
+            return
+        curve = client.curve(args.stratum, smoothing=args.smoothing)
+        show(args, curve if args.at is None else curve.at(args.at), client.campaign())
+        more = {"confidence": args.confidence, "interval": args.interval}
+        _draw(args, lambda plots: plots.ecdf(curve, quantiles=curve.quantile(), **more))
 
 
 def quantile(args: argparse.Namespace) -> None:
     with _client(args) as client:
-        curve = client.curve(args.stratum, smoothing=args.smoothing)
-        quantiles = curve.quantile(args.levels, args.confidence)
+        about = {"smoothing": args.smoothing, "confidence": args.confidence}
+        quantiles = client.quantile(args.levels, args.stratum, **about)
         show(args, quantiles, client.campaign())
+        if not client.is_whole():
+            _draw(args, lambda plots: plots.quantiles(quantiles, args.interval))
+            return
+        curve = client.curve(args.stratum, smoothing=args.smoothing)
         if not (args.json or args.csv):
             mean = curve.mean_estimate(args.confidence)
             low, high = mean.interval("population", args.confidence)
@@ -65,7 +81,7 @@ def histogram(args: argparse.Namespace) -> None:
         edges = args.edges or args.bins
         bars = client.histogram(edges, args.stratum, smoothing=args.smoothing, confidence=args.confidence)
         show(args, bars, client.campaign())
-        _draw(args, lambda plots: plots.histogram(bars, client.campaign().title, interval=args.interval))
+        _draw(args, lambda plots: plots.histogram(bars, client.campaign().title, args.interval))
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -120,6 +136,10 @@ def _spent(client: Client, args: argparse.Namespace) -> Calibration:
     if [*(args.negative or strata[:1]), *(args.positive or strata[-1:])] != strata:
         raise InvalidQuery(f"with --spend the strata are {', '.join(map(repr, strata))}, negative and positive")
     ends = args.ends or client.calibration(args.groups).groups.upper_ends.tolist()
+    left = client.budget().remaining
+    question = f"spend epsilon {args.spend:g} of the {left:g} that remain, for good?"
+    if not args.yes and not program.agreed(question, "spend it with --yes"):
+        raise InvalidQuery("nothing was asked and nothing was spent")
     return client.groups(ends, args.spend, fitted=not args.external)
 
 
@@ -179,7 +199,7 @@ def report(args: argparse.Namespace) -> None:
     if args.out is None and not args.methods and args.files is None:
         raise InvalidQuery("name what to write: --out FILE.html, --files FOLDER or --methods")
     with _client(args) as client:
-        release = client.release()
+        release = client.reported()
     if args.methods:
         print(methods.text(release))
     if args.out is not None:

@@ -7,7 +7,7 @@ what they became by smoothing, which costs no privacy and ends at the stratum's 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, SupportsIndex, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,9 @@ from analyst.histogram import Histogram, histogram
 from analyst.options import QUARTILES, Smoothing
 from analyst.points import Points
 from analyst.quantile import Quantiles
-from analyst.table import Columns, Tabular, as_labels
+from analyst.table import Columns, Tabular, as_labels, measured
 from campaign.errors import InvalidQuery, TooNoisy
+from campaign.inputs import Values, many
 from campaign.noise.mechanism import SERVERS
 from campaign.noise.slice_tree import SliceTree
 from campaign.spec import Campaign
@@ -195,8 +196,9 @@ class Curve(Tabular):
         middle = self.fractions if index is None else self.fractions[index]
         return np.minimum(low, middle), np.maximum(high, middle)
 
-    def at(self, thresholds: Sequence[object], confidence: float = 0.95) -> Points:
+    def at(self, thresholds: Values, confidence: float = 0.95) -> Points:
         """F at any values; between thresholds of the grid it is flat."""
+        thresholds = many(thresholds)
         index = self.campaign.grid.index_at(thresholds)
         known = np.maximum(index, 0)
         ends = {kind: self.share_limits(kind, confidence, known) for kind in INTERVALS}
@@ -206,8 +208,9 @@ class Curve(Tabular):
         about = {**self.about(), "confidence": confidence}
         return Points(about, as_labels(thresholds), counts, errors, fractions, fraction_errors, ranges)
 
-    def quantile(self, levels: Sequence[float] = QUARTILES, confidence: float = 0.95) -> Quantiles:
+    def quantile(self, levels: Values = QUARTILES, confidence: float = 0.95) -> Quantiles:
         """Where the curve reaches each level, by Algorithm 1, with both intervals by inverting a test."""
+        levels = [float(level) for level in many(levels)]
         if not all(0 <= level <= 1 for level in levels):
             raise InvalidQuery(f"levels lie between 0 and 1, got {list(levels)}")
         middle = [quantile.inverse(self.counts, quantile.target(level, self.total)) for level in levels]
@@ -230,7 +233,7 @@ class Curve(Tabular):
     def _labels(self, index: Sequence[int]) -> list[Any]:
         return self.campaign.grid.labels(np.array(index, np.int64))
 
-    def histogram(self, edges: Sequence[object] | SupportsIndex = 20, confidence: float = 0.95) -> Histogram:
+    def histogram(self, edges: Values = 20, confidence: float = 0.95) -> Histogram:
         """Counts above one edge and up to the next; the first bin has no lower edge. A number gives even bins."""
         return histogram(self, edges, confidence)
 
@@ -272,6 +275,7 @@ class Curve(Tabular):
 
     def about(self) -> dict[str, Any]:
         return {
+            "value": measured(self.campaign),
             "stratum": self.stratum,
             "n": self.n,
             "n_stratum": float(self.counts[-1]),

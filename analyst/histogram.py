@@ -1,8 +1,8 @@
 """How many values lie in each of several bins, and which share of all that is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from analyst.estimate import INTERVALS, Interval, limits_as_columns, ratio_inter
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery
 from campaign.grid import Grid
+from campaign.inputs import Values, many
 
 if TYPE_CHECKING:
     from analyst.curve import Curve
@@ -47,9 +48,9 @@ class Histogram(Tabular):
         return dict(self.description)
 
 
-def bin_ends(grid: Grid, edges: Sequence[object] | SupportsIndex) -> tuple[Index, list[str]]:
+def bin_ends(grid: Grid, edges: Values) -> tuple[Index, list[str]]:
     """The last index of each bin, and a note for every edge that lay between thresholds."""
-    if isinstance(edges, SupportsIndex):
+    if isinstance(edges, int | np.integer):
         bins = int(edges)
         if bins < 1:
             raise InvalidQuery(f"a histogram has at least 1 bin, got {bins}")
@@ -58,6 +59,7 @@ def bin_ends(grid: Grid, edges: Sequence[object] | SupportsIndex) -> tuple[Index
         index = np.unique(np.linspace(before, grid.size - 1, bins + 1)[1:].round().astype(np.int64).clip(0))
         fewer = [f"the grid has {grid.size} thresholds: {index.size} bins, not {bins}"] if index.size < bins else []
         return index, fewer
+    edges = many(edges)
     index = grid.index_at(edges)
     if not index.size or not (np.diff(index, prepend=-1) > 0).all():
         raise InvalidQuery("the edges of a histogram must increase by at least one step of the grid")
@@ -69,7 +71,7 @@ def bin_ends(grid: Grid, edges: Sequence[object] | SupportsIndex) -> tuple[Index
     ]
 
 
-def histogram(curve: "Curve", edges: Sequence[object] | SupportsIndex, confidence: float = 0.95) -> Histogram:
+def histogram(curve: "Curve", edges: Values, confidence: float = 0.95) -> Histogram:
     """Of one curve."""
     grid = curve.campaign.grid
     index, notes = bin_ends(grid, edges)

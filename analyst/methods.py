@@ -1,5 +1,6 @@
 """Words for a paper: what was computed, from how many people, with which noise, and what the intervals say."""
 
+from analyst.by_points import PointRelease
 from analyst.release import Release
 from campaign.noise.mechanism import SERVERS
 
@@ -10,7 +11,17 @@ _MECHANISM = {
 }
 
 
-def sentences(release: Release) -> list[str]:
+_WHOLE = (
+    "Estimates. Counts were conditioned on what is public (n, and that nobody is in the padding of the grid) and made "
+    "non-decreasing by isotonic regression, ending at each stratum's total."
+)
+_BY_POINTS = (
+    "Estimates. The grid is too large for whole curves: counts were asked for at single thresholds, quantiles found by "
+    "binary search on them, with intervals that hold for all steps of the search together (Bonferroni)."
+)
+
+
+def sentences(release: Release | PointRelease) -> list[str]:
     """One paragraph each: data, privacy, estimates, intervals."""
     campaign = release.campaign
     grid, strata = campaign.grid, len(campaign.strata)
@@ -26,7 +37,8 @@ def sentences(release: Release) -> list[str]:
         )
         + "Values were placed on a public grid of "
         f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}"
-        + (f" ({campaign.unit})" if campaign.unit else "")
+        + (f" {campaign.unit}" if campaign.unit else "")
+        + (f" ({campaign.value_name})" if campaign.value_name else "")
         + (f", in {strata} strata ({', '.join(campaign.strata)})." if strata > 1 else "."),
         f"Privacy. The distribution was released once, with {campaign.epsilon:g}-differential privacy for each party "
         "(replacement of its values; n is public)"
@@ -34,8 +46,7 @@ def sentences(release: Release) -> list[str]:
         + f". Each of {SERVERS} servers added {_MECHANISM[campaign.mechanism]} before anything left it; the "
         "guarantee holds towards readers and towards either server. All statistics are post-processing of this one "
         "release.",
-        "Estimates. Counts were conditioned on what is public (n, and that nobody is in the padding of the grid) and "
-        "made non-decreasing by isotonic regression, ending at each stratum's total.",
+        _BY_POINTS if isinstance(release, PointRelease) else _WHOLE,
         "Intervals. \u201cNoise\u201d intervals describe how far a published number may be from that of the people "
         "who took part, from the exact covariance of the noise. \u201cPopulation\u201d intervals add sampling "
         "variation (binomial, DeLong, Greenwood or infinitesimal jackknife; Dvoretzky-Kiefer-Wolfowitz-Massart for "
@@ -45,6 +56,6 @@ def sentences(release: Release) -> list[str]:
     ]
 
 
-def text(release: Release) -> str:
+def text(release: Release | PointRelease) -> str:
     """For a methods section."""
     return "\n\n".join(sentences(release))

@@ -21,6 +21,7 @@ from analyst.distribution import Lorenz
 from analyst.estimate import Estimates, Interval
 from analyst.histogram import Histogram
 from analyst.quantile import Quantiles
+from analyst.table import measured
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
@@ -48,36 +49,48 @@ STYLE: Any = {
 }
 
 
-def figure(draw: Callable[[Axes], None], about: str, *, square: bool = False, names: bool = False) -> Figure:
-    """One picture with one pair of axes and a line below it that says what it shows.
+def figure(
+    draw: Callable[[Axes], None],
+    about: str,
+    *,
+    square: bool = False,
+    names: bool = False,
+    ax: Axes | None = None,
+) -> Figure:
+    """One picture with one pair of axes and a line below it that says what it shows; or into axes that are given.
 
     `names` says that there are people's own words beside the axes, for which room has to be found: twice the time.
     """
     with mpl.rc_context(STYLE):
-        drawing = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
-        axes = drawing.add_subplot()
-        if not names:
-            drawing.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
+        if ax is None:
+            result = Figure(figsize=(5.4, 5.4) if square else (7.2, 4.4), layout="constrained" if names else None)
+            axes = result.add_subplot()
+            if not names:
+                result.subplots_adjust(**(SQUARE_MARGINS if square else MARGINS))
+            result.supxlabel(about, fontsize=8, color="#555555")
+        else:
+            axes = ax
         draw(axes)
         if square:
             axes.set_aspect("equal")
             axes.set_xlim(-0.02, 1.02)
             axes.set_ylim(-0.02, 1.02)
-        drawing.supxlabel(about, fontsize=8, color="#555555")
+    drawing = axes.get_figure(root=True)
+    assert isinstance(drawing, Figure)
     return drawing
 
 
-def save(drawing: Figure, path: str | Path) -> None:
+def save(result: Figure, path: str | Path) -> None:
     """As PNG, SVG or PDF, by the name's ending."""
     with mpl.rc_context(STYLE):
-        drawing.savefig(path, dpi=150)
+        result.savefig(path, dpi=150)
 
 
-def as_svg(drawing: Figure) -> str:
+def as_svg(result: Figure) -> str:
     """The picture as SVG text, to be put into a page."""
     out = io.StringIO()
     with mpl.rc_context(STYLE):
-        drawing.savefig(out, format="svg", metadata={"Date": None})
+        result.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 
@@ -87,6 +100,7 @@ def ecdf(
     quantiles: Quantiles | None = None,
     confidence: float = 0.95,
     interval: Interval = "population",
+    ax: Axes | None = None,
 ) -> Figure:
     """One or more strata with their simultaneous bands, and quantiles with intervals of the first."""
 
@@ -111,36 +125,36 @@ def ecdf(
             title = f"{title}: {curves[0].stratum}"
         axes.set_title(literal(title))
 
-    return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval))
+    return figure(draw, about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing, interval), ax=ax)
 
 
-def histogram(bars: Histogram, title: str = "", interval: Interval = "population", unit: str = "value") -> Figure:
+def histogram(result: Histogram, title: str = "", interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Bars of shares with intervals."""
 
     def draw(axes: Axes) -> None:
-        x, (low, high) = np.arange(bars.counts.size), bars.ranges[interval]
-        axes.bar(x, bars.shares, width=0.92, color="#9db4cc", edgecolor=INKS[0][0], linewidth=0.6)
-        arms = [bars.shares - low, high - bars.shares]
-        axes.errorbar(x, bars.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
+        x, (low, high) = np.arange(result.counts.size), result.ranges[interval]
+        axes.bar(x, result.shares, width=0.92, color="#9db4cc", edgecolor=INKS[0][0], linewidth=0.6)
+        arms = [result.shares - low, high - result.shares]
+        axes.errorbar(x, result.shares, arms, fmt="none", ecolor="#222222", elinewidth=0.9, capsize=2)
         shown = x[:: max(1, -(-x.size // 12))]
-        axes.set_xticks(shown, [_tick(bars.up_to[i]) for i in shown], fontsize=9 if shown.size <= 8 else 8)
-        axes.set_xlabel(f"{unit}: up to the number below its bar")
-        axes.set_ylabel(f"share (bars: {bars.description['confidence']:.0%} {interval} interval)")
+        axes.set_xticks(shown, [_tick(result.up_to[i]) for i in shown], fontsize=9 if shown.size <= 8 else 8)
+        axes.set_xlabel(literal(f"{result.description['value']}: up to the number below its bar"))
+        axes.set_ylabel(f"share (bars: {result.description['confidence']:.0%} {interval} interval)")
         axes.grid(axis="x", visible=False)
-        axes.set_title(literal(title or f"Histogram of {bars.description['stratum']}"))
+        axes.set_title(literal(title or f"Histogram of {result.description['stratum']}"))
 
-    about = bars.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"], interval))
+    about = result.description
+    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"], interval), ax=ax)
 
 
-def box(*curves: Curve, interval: Interval = "population") -> Figure:
+def box(*curves: Curve, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Median with its interval, quartiles, and the central 95 % of each stratum."""
 
     def draw(axes: Axes) -> None:
         for row, (curve, (colour, _)) in enumerate(zip(curves, inks(len(curves)), strict=True)):
-            x, quantiles = axis(axes, curve), curve.quantile([0.025, 0.25, 0.5, 0.75, 0.975])
-            ends = [x[i] for i in quantiles.index]
-            low, high = (x[i[2]] for i in quantiles.indices[interval])
+            x, result = axis(axes, curve), curve.quantile([0.025, 0.25, 0.5, 0.75, 0.975])
+            ends = [x[i] for i in result.index]
+            low, high = (x[i[2]] for i in result.indices[interval])
             axes.plot([ends[0], ends[4]], [row, row], color=colour, linewidth=1.2)
             axes.barh(row, ends[3] - ends[1], left=ends[1], height=0.42, color="#dfe7ef", edgecolor=colour)
             axes.plot([low, high], [row, row], color=colour, linewidth=5, alpha=0.55, solid_capstyle="butt")
@@ -152,16 +166,16 @@ def box(*curves: Curve, interval: Interval = "population") -> Figure:
         axes.set_title("Median, quartiles and central 95% of values")
 
     about = about_line(curves[0].n, curves[0].epsilon, curves[0].smoothing)
-    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}", names=True)
+    return figure(draw, f"thick: 95% {interval} interval of the median\n{about}", names=True, ax=ax)
 
 
-def lorenz(*curves: Lorenz, interval: Interval = "population") -> Figure:
+def lorenz(*result: Lorenz, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Which share of all there is the lowest share of people has, and the Gini coefficient of each curve."""
 
     def draw(axes: Axes) -> None:
-        for one, (colour, dashes) in zip(curves, inks(len(curves)), strict=True):
+        for one, (colour, dashes) in zip(result, inks(len(result)), strict=True):
             columns, (low, high) = one.columns(), one.gini.interval(interval)
-            name = f"{literal(one.curve.stratum)}: " if len(curves) > 1 else ""
+            name = f"{literal(one.curve.stratum)}: " if len(result) > 1 else ""
             label = f"{name}Gini {one.gini.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
             axes.plot(
                 columns["share_of_people"], columns["share_of_total"], color=colour, linestyle=dashes, label=label
@@ -172,27 +186,27 @@ def lorenz(*curves: Lorenz, interval: Interval = "population") -> Figure:
         axes.legend(loc="upper left")
         axes.set_title("Lorenz curve")
 
-    curve = curves[0].curve
-    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True)
+    curve = result[0].curve
+    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing, interval), square=True, ax=ax)
 
 
-def forest(estimates: Estimates, interval: Interval = "population") -> Figure:
+def forest(result: Estimates, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Estimates below each other with their intervals."""
 
     def draw(axes: Axes) -> None:
-        rows = [row for row in estimates.rows if np.isfinite(row.interval(interval, estimates.confidence)).all()]
+        rows = [row for row in result.rows if np.isfinite(row.interval(interval, result.confidence)).all()]
         for y, row in enumerate(rows):
-            low, high = row.interval(interval, estimates.confidence)
+            low, high = row.interval(interval, result.confidence)
             axes.plot([low, high], [y, y], color=INKS[0][0], linewidth=1.6)
             axes.plot([row.value], [y], "s", color=INKS[0][0], markersize=6)
         axes.axvline(0.0, color="#888888", linestyle=":")
         axes.set_yticks(range(len(rows)), [literal(row.name) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.grid(axis="y", visible=False)
-        axes.set_xlabel(f"value with {estimates.confidence:.0%} {interval} interval")
+        axes.set_xlabel(f"value with {result.confidence:.0%} {interval} interval")
 
-    about = estimates.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval), names=True)
+    about = result.description
+    return figure(draw, about_line(about["n"], about["epsilon"], about.get("smoothing"), interval), names=True, ax=ax)
 
 
 def literal(text: str) -> str:
@@ -207,10 +221,8 @@ def about_line(n: int, epsilon: float, smoothing: str | None, interval: str | No
     return text if interval is None else f"{text}; intervals: {interval}"
 
 
-def x_label(campaign: Campaign) -> str:
-    """What is measured, and in which unit."""
-    name = campaign.title if len(campaign.title) <= 60 else "value"
-    return literal(f"{name} ({campaign.unit})" if campaign.unit else name)
+def x_label(campaign: Campaign, otherwise: str = "") -> str:
+    return literal(measured(campaign, otherwise))
 
 
 def inks(count: int) -> list[tuple[str, Any]]:
@@ -234,11 +246,11 @@ def axis(axes: Axes, curve: Curve) -> Any:
     return curve.thresholds
 
 
-def _draw_quantiles(axes: Axes, curve: Curve, quantiles: Quantiles, interval: Interval) -> None:
-    for number, level in enumerate(quantiles.levels):
-        ends = [quantiles.index[number], *(end[number] for end in quantiles.indices[interval])]
+def _draw_quantiles(axes: Axes, curve: Curve, result: Quantiles, interval: Interval) -> None:
+    for number, level in enumerate(result.levels):
+        ends = [result.index[number], *(end[number] for end in result.indices[interval])]
         middle, low, high = curve.thresholds[ends].tolist()
-        label = f"quantiles, {quantiles.confidence:.0%} intervals ({interval})" if number == 0 else None
+        label = f"quantiles, {result.confidence:.0%} intervals ({interval})" if number == 0 else None
         axes.plot([low, high], [level, level], color="#222222", linewidth=1.6, solid_capstyle="butt")
         axes.plot([middle], [level], "o", color="#222222", markersize=4, label=label)
 

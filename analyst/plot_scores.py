@@ -15,46 +15,52 @@ from analyst.roc import Region, Roc
 from analyst.table import p_words, short
 
 
-def roc(curve: Roc, confidence: float = 0.95, interval: Interval = "population") -> Figure:
+def roc(result: Roc, confidence: float = 0.95, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """The ROC curve, the region that holds the whole true curve, and the area."""
 
     def draw(axes: Axes) -> None:
-        x, y = curve.false_positive_rate, curve.true_positive_rate
-        _region(axes, curve.region(confidence, interval=interval), f"{confidence:.0%} region of the curve ({interval})")
-        low, top = curve.auc_interval(confidence, interval)
-        label = f"AUC {curve.auc:.3f} ({confidence:.0%} {interval}: {low:.3f} to {top:.3f})"
+        x, y = result.false_positive_rate, result.true_positive_rate
+        _region(
+            axes, result.region(confidence, interval=interval), f"{confidence:.0%} region of the curve ({interval})"
+        )
+        low, top = result.auc_interval(confidence, interval)
+        label = f"AUC {result.auc:.3f} ({confidence:.0%} {interval}: {low:.3f} to {top:.3f})"
         axes.plot(x, y, color=INKS[0][0], label=label)
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="no better than chance")
-        axes.set_xlabel(f"false positive rate ({literal(curve.negative.stratum)})")
-        axes.set_ylabel(f"true positive rate ({literal(curve.positive.stratum)})")
+        axes.set_xlabel(f"false positive rate ({literal(result.negative.stratum)})")
+        axes.set_ylabel(f"true positive rate ({literal(result.positive.stratum)})")
         axes.legend(loc="lower right")
         axes.set_title("ROC curve")
 
-    return figure(draw, about_line(curve.negative.n, curve.negative.epsilon, curve.negative.smoothing), square=True)
+    return figure(
+        draw, about_line(result.negative.n, result.negative.epsilon, result.negative.smoothing), square=True, ax=ax
+    )
 
 
-def precision_recall(curve: Roc, interval: Interval = "population") -> Figure:
+def precision_recall(result: Roc, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Precision against recall."""
 
     def draw(axes: Axes) -> None:
-        area, label = curve.average_precision, "average precision: too noisy to tell"
-        if area is not None:
-            low, high = area.interval(interval)
-            label = f"average precision {area.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
-        found_any = curve.recall > 0
-        x, y = curve.recall[found_any], curve.precision[found_any]
+        drawing, label = result.average_precision, "average precision: too noisy to tell"
+        if drawing is not None:
+            low, high = drawing.interval(interval)
+            label = f"average precision {drawing.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
+        found_any = result.recall > 0
+        x, y = result.recall[found_any], result.precision[found_any]
         axes.step(x, y, where="pre", color=INKS[0][0], label=label)
-        share = curve.positive.total / (curve.positive.total + curve.negative.total)
+        share = result.positive.total / (result.positive.total + result.negative.total)
         axes.axhline(share, color="#888888", linestyle=":", label=f"share of positives {share:.3f}")
-        axes.set_xlabel(f"recall ({literal(curve.positive.stratum)})")
+        axes.set_xlabel(f"recall ({literal(result.positive.stratum)})")
         axes.set_ylabel("precision")
         axes.legend(loc="upper right")
         axes.set_title("Precision and recall")
 
-    return figure(draw, about_line(curve.negative.n, curve.negative.epsilon, curve.negative.smoothing), square=True)
+    return figure(
+        draw, about_line(result.negative.n, result.negative.epsilon, result.negative.smoothing), square=True, ax=ax
+    )
 
 
-def calibration(result: Calibration, interval: Interval = "population") -> Figure:
+def calibration(result: Calibration, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """What share of each group was positive, against what its scores said."""
 
     def draw(axes: Axes) -> None:
@@ -70,34 +76,34 @@ def calibration(result: Calibration, interval: Interval = "population") -> Figur
         axes.legend(loc="upper left")
         axes.set_title("Calibration")
 
-    return figure(draw, about_line(result.groups.n, result.groups.epsilon, None), square=True)
+    return figure(draw, about_line(result.groups.n, result.groups.epsilon, None), square=True, ax=ax)
 
 
-def calibration_curve(curve: CalibrationCurve, interval: Interval = "population") -> Figure:
+def calibration_curve(result: CalibrationCurve, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """The share of positives near each score, with the band that holds the whole curve."""
 
     def draw(axes: Axes) -> None:
-        low, high = curve.band(interval)
-        label = f"{curve.confidence:.0%} band ({interval})"
+        low, high = result.band(interval)
+        label = f"{result.confidence:.0%} band ({interval})"
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="perfectly calibrated")
-        axes.fill_between(curve.scores, low, high, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label=label)
-        axes.plot(curve.scores, curve.rates, color=INKS[0][0], label="share of positives near a score")
+        axes.fill_between(result.scores, low, high, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label=label)
+        axes.plot(result.scores, result.rates, color=INKS[0][0], label="share of positives near a score")
         axes.set_xlabel("score")
         axes.set_ylabel("share of positives")
         axes.legend(loc="upper left")
         axes.set_title("Calibration, smoothed")
 
-    about = curve.description
-    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"]), square=True)
+    about = result.description
+    return figure(draw, about_line(about["n"], about["epsilon"], about["smoothing"]), square=True, ax=ax)
 
 
-def decision(benefits: Decision, interval: Interval = "population") -> Figure:
+def decision(result: Decision, interval: Interval = "population", ax: Axes | None = None) -> Figure:
     """Net benefit of the model, of treating all and of treating none."""
 
     def draw(axes: Axes) -> None:
-        x, (low, high) = np.array(benefits.thresholds), benefits.limits()[interval]
-        values, everybody = np.array([r.value for r in benefits.rows]), np.array([r.value for r in benefits.everybody])
-        label = f"{benefits.model.confidence:.0%} intervals ({interval})"
+        x, (low, high) = np.array(result.thresholds), result.limits()[interval]
+        values, everybody = np.array([r.value for r in result.rows]), np.array([r.value for r in result.everybody])
+        label = f"{result.model.confidence:.0%} intervals ({interval})"
         axes.fill_between(x, low, high, color=INKS[0][0], alpha=BAND_ALPHA, linewidth=0, label=label)
         axes.plot(x, values, color=INKS[0][0], label="the model")
         axes.plot(x, everybody, color=INKS[1][0], linestyle="--", label="treat all")
@@ -109,8 +115,8 @@ def decision(benefits: Decision, interval: Interval = "population") -> Figure:
         axes.legend(loc="upper right")
         axes.set_title("Decision curve")
 
-    curve = benefits.model.negative
-    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing))
+    curve = result.model.negative
+    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing), ax=ax)
 
 
 def _region(axes: Axes, region: Region, label: str) -> None:

@@ -9,34 +9,46 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analyst.estimate import Interval
-from analyst.plot import BAND_ALPHA, STYLE, about_line, inks, literal
+from analyst.plot import BAND_ALPHA, STYLE, about_line, inks, literal, x_label
 from analyst.survival import Arm, log_rank
 from analyst.survival_tables import Survival
 from analyst.table import p_words, short
 
 
-def survival(curves: Survival, interval: Interval = "population") -> Figure:
-    """Kaplan-Meier curves of all arms with bands, their medians and tests, and a table of the number at risk."""
+def survival(result: Survival, interval: Interval = "population", ax: Axes | None = None) -> Figure:
+    """Kaplan-Meier curves of all arms with bands, their medians and tests, and a table of the number at risk.
+
+    Into axes that are given come the curves alone: the table needs axes of its own.
+    """
+    campaign, first = result.arms[0].event.campaign, result.arms[0].event
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.6 + 0.24 * len(curves.arms)), layout="constrained")
-        heights = [4.2, 0.5 + 0.26 * len(curves.arms)]
+        if ax is not None:
+            _curves(ax, result, interval)
+            ax.set_xlabel(x_label(campaign, "time"))
+            drawing = ax.get_figure(root=True)
+            assert isinstance(drawing, Figure)
+            return drawing
+        figure = Figure(figsize=(7.2, 4.6 + 0.24 * len(result.arms)), layout="constrained")
+        heights = [4.2, 0.5 + 0.26 * len(result.arms)]
         axes, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": heights})
-        for arm, (colour, dashes) in zip(curves.arms, inks(len(curves.arms)), strict=True):
-            _curve(axes, arm, colour, dashes, interval, curves.confidence)
-        axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{curves.confidence:.0%} band ({interval})")
-        for arm in curves.arms[1:]:
-            told = f"log-rank: {p_words(log_rank(curves.arms[0], arm)[1])} (noise included)"
-            axes.plot([], [], " ", label=told if len(curves.arms) == 2 else f"{literal(arm.name)}: {told}")
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_ylabel("survival" if not curves.hazard else "survival (table: cumulative hazard)")
-        axes.legend(loc="lower left")
-        campaign = curves.arms[0].event.campaign
-        axes.set_title(literal(campaign.title))
-        _table(below, curves)
-        below.set_xlabel(f"time ({literal(campaign.unit)})" if campaign.unit else "time")
-        first = curves.arms[0].event
+        _curves(axes, result, interval)
+        _table(below, result)
+        below.set_xlabel(x_label(campaign, "time"))
         figure.supxlabel(about_line(first.n, first.epsilon, first.smoothing), fontsize=8, color="#555555")
     return figure
+
+
+def _curves(axes: Axes, result: Survival, interval: Interval) -> None:
+    for arm, (colour, dashes) in zip(result.arms, inks(len(result.arms)), strict=True):
+        _curve(axes, arm, colour, dashes, interval, result.confidence)
+    axes.fill_between([], [], color="#777777", alpha=BAND_ALPHA, label=f"{result.confidence:.0%} band ({interval})")
+    for arm in result.arms[1:]:
+        told = f"log-rank: {p_words(log_rank(result.arms[0], arm)[1])} (noise included)"
+        axes.plot([], [], " ", label=told if len(result.arms) == 2 else f"{literal(arm.name)}: {told}")
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylabel("survival" if not result.hazard else "survival (table: cumulative hazard)")
+    axes.legend(loc="lower left")
+    axes.set_title(literal(result.arms[0].event.campaign.title))
 
 
 def _curve(axes: Axes, arm: Arm, colour: str, dashes: Any, interval: Interval, confidence: float) -> None:
@@ -52,19 +64,19 @@ def _curve(axes: Axes, arm: Arm, colour: str, dashes: Any, interval: Interval, c
     axes.step(times, values, where="post", color=colour, linestyle=dashes, label=label)
 
 
-def _table(axes: Axes, curves: Survival) -> None:
+def _table(axes: Axes, result: Survival) -> None:
     """The number at risk below each tick; published with noise, so about."""
-    longest = max(float(arm.times[arm.last]) for arm in curves.arms)
+    longest = max(float(arm.times[arm.last]) for arm in result.arms)
     ticks = [t for t in MaxNLocator(7).tick_values(0.0, longest) if 0 <= t <= 1.001 * longest]
     axes.set_xticks(ticks)
     axes.set_xlim(-0.05 * longest, 1.03 * longest)
-    axes.set_ylim(len(curves.arms) - 0.4, -0.7)
-    for row, (arm, (colour, _)) in enumerate(zip(curves.arms, inks(len(curves.arms)), strict=True)):
+    axes.set_ylim(len(result.arms) - 0.4, -0.7)
+    for row, (arm, (colour, _)) in enumerate(zip(result.arms, inks(len(result.arms)), strict=True)):
         for tick in ticks:
             index = int(np.searchsorted(arm.times, tick))
             text = f"{arm.at_risk[index]:.0f}" if index <= arm.last else "-"
             axes.text(tick, row, text, ha="center", va="center", fontsize=9, color=colour)
-    axes.set_yticks(range(len(curves.arms)), [literal(arm.name) for arm in curves.arms])
+    axes.set_yticks(range(len(result.arms)), [literal(arm.name) for arm in result.arms])
     axes.set_title("number at risk (about)", fontsize=9, loc="left", color="#333333")
     axes.grid(visible=False)
     axes.spines[["left", "bottom"]].set_visible(False)

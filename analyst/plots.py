@@ -1,6 +1,7 @@
 """All pictures in one place, for the command line and the report."""
 
-from analyst.plot import as_svg, box, ecdf, forest, histogram, lorenz, save
+from analyst.plot import as_svg, box, ecdf, forest, histogram, lorenz, save, x_label
+from analyst.plot_points import points, quantiles
 from analyst.plot_scores import calibration, calibration_curve, decision, precision_recall, roc
 from analyst.plot_survival import survival
 
@@ -14,8 +15,11 @@ __all__ = [
     "forest",
     "histogram",
     "lorenz",
+    "points",
     "precision_recall",
+    "quantiles",
     "roc",
     "save",
     "survival",
+    "x_label",
 ]

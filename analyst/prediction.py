@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,12 @@ from analyst.partial import partial_area
 from analyst.quantile import inverse, target
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery
+from campaign.inputs import Values, many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from analyst.display import Display
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -216,12 +222,20 @@ class Model:
         rows += [self.net_benefit(threshold)] if 0 < threshold < 1 else []
         return Estimates(rows, self.about(), self.confidence)
 
-    def decision(self, thresholds: Sequence[float] | None = None) -> "Decision":
+    def plot(self, ax: "Axes | None" = None, **options: Any) -> "Display":
+        """The decision curve."""
+        return self.decision().plot(ax, **options)
+
+    def _repr_html_(self) -> str:
+        return self.performance()._repr_html_()
+
+    def decision(self, thresholds: Values | None = None) -> "Decision":
         """The decision curve; by default at 25 thresholds up to the 99th percentile of all scores."""
         if thresholds is None:
             pooled = self.negative.counts + self.positive.counts
             top = float(np.clip(self.scores[inverse(pooled, 0.99 * pooled[-1])], 0.02, 0.98))
             thresholds = np.linspace(top / 25, top, 25).tolist()
+        thresholds = [float(t) for t in many(thresholds)]
         rows = [self.net_benefit(t) for t in thresholds]
         return Decision(self, list(thresholds), rows, [self.net_benefit(t, everybody=True) for t in thresholds])
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,13 @@ from analyst.quantile import Quantiles
 from analyst.roc import Roc
 from analyst.survival import Arm
 from analyst.survival_tables import Survival
-from analyst.uncertainty import CountNoise, names
+from analyst.uncertainty import CountNoise
 from campaign.errors import InvalidQuery
+from campaign.inputs import Values, names
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
-Stratum = str | Sequence[str] | None
+Stratum = str | int | np.integer[Any] | Sequence[str] | Sequence[int] | None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Release:
 
     def quantile(
         self,
-        levels: Sequence[float] = QUARTILES,
+        levels: Values = QUARTILES,
         stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
@@ -112,7 +113,7 @@ class Release:
 
     def histogram(
         self,
-        edges: Sequence[object] | SupportsIndex = 20,
+        edges: Values = 20,
         stratum: Stratum = None,
         *,
         smoothing: Smoothing = "isotonic",
@@ -149,7 +150,7 @@ class Release:
 
     def calibration(
         self,
-        groups: SupportsIndex | Sequence[float] = 10,
+        groups: Values = 10,
         negative: Stratum = None,
         positive: Stratum = None,
         *,
@@ -175,7 +176,7 @@ class Release:
 
     def survival(
         self,
-        at: Sequence[float] | None = None,
+        at: Values | None = None,
         *,
         smoothing: Smoothing = "isotonic",
         confidence: float = 0.95,
@@ -207,7 +208,7 @@ class Release:
             raise InvalidQuery(
                 "name the negative and the positive stratum: this campaign has " + ", ".join(map(repr, strata))
             )
-        chosen = negative or strata[0], positive or strata[1]
+        chosen = strata[0] if negative is None else negative, strata[1] if positive is None else positive
         below, above = (self.curve(stratum, smoothing=smoothing) for stratum in chosen)
         return below, above
 

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analyst import methods, plots
+from analyst.by_points import PointRelease
 from analyst.estimate import Estimates
 from analyst.release import Release
 from analyst.sections import Section, sections
@@ -25,7 +26,7 @@ MOST_ROWS = 30
 EXACT = {"above", "up_to", "threshold", "level", "time", "score_up_to", "statistic", "arm", "used"}
 
 
-def page(release: Release, now: datetime) -> str:
+def page(release: Release | PointRelease, now: datetime) -> str:
     """The page as HTML. Everything in it is post-processing: writing it costs no privacy."""
     campaign, collected = release.campaign, list(sections(release))
     pages = Environment(loader=PackageLoader("analyst", ""), autoescape=True, undefined=StrictUndefined)
@@ -44,7 +45,7 @@ def page(release: Release, now: datetime) -> str:
     )
 
 
-def _summary(release: Release, collected: list[Section]) -> Iterator[str]:
+def _summary(release: Release | PointRelease, collected: list[Section]) -> Iterator[str]:
     campaign = release.campaign
     yield f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.grid.size} thresholds"
     yield f"keys {campaign.check_in_words}"
@@ -124,7 +125,7 @@ def _ends(low: Any, high: Any, digits: int | None) -> str:
     return f"from {_cell(low, digits)} on" if high is None else f"{_cell(low, digits)} to {_cell(high, digits)}"
 
 
-def files(release: Release, folder: Path) -> list[Path]:
+def files(release: Release | PointRelease, folder: Path) -> list[Path]:
     """Every figure as SVG and PNG, every table as CSV, and the words of a methods section."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "methods.txt"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from matplotlib.figure import Figure
 
 from analyst import plot, plots
+from analyst.by_points import PointRelease
 from analyst.distribution import Lorenz
 from analyst.estimate import Estimate, Estimates
 from analyst.release import Release
@@ -28,9 +29,12 @@ class Section:
     findings: list[str] = field(default_factory=list)
 
 
-def sections(release: Release) -> Iterator[Section]:
+def sections(release: Release | PointRelease) -> Iterator[Section]:
     """All that this campaign allows; what the noise does not allow is said in its place."""
     campaign = release.campaign
+    if isinstance(release, PointRelease):
+        yield from (_points(release, stratum) for stratum in release.parts)
+        return
     if campaign.kind == "survival":
         yield _guarded("Survival", lambda: _survival(release))
         return
@@ -86,10 +90,10 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
         curve, single = release.curve(stratum), len(release.campaign.strata) == 1
         name, quantiles, bins = release.campaign.title if single else stratum, curve.quantile(), curve.histogram()
         summary = release.summary(stratum)
-        key, unit = _slug(stratum), plot.x_label(release.campaign)
+        key = _slug(stratum)
         figures = {
             f"{key}-curve": (f"Distribution function of {name}", plots.ecdf(curve, quantiles=quantiles)),
-            f"{key}-histogram": (f"Histogram of {name}", plots.histogram(bins, f"Histogram: {name}", unit=unit)),
+            f"{key}-histogram": (f"Histogram of {name}", plots.histogram(bins, f"Histogram: {name}")),
         }
         tables: dict[str, Tabular] = {
             f"{key}-summary": summary,
@@ -106,6 +110,30 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
         return Section(title, [], figures, tables, [*curve.notes, *bins.about()["notes"]], told)
 
     return make
+
+
+def _points(release: PointRelease, stratum: str) -> Section:
+    """Of a grid that is too large for whole curves."""
+    single, key, found = len(release.parts) == 1, _slug(stratum), release.parts[stratum]
+    title = "Distribution" if single else f"Distribution: {stratum}"
+    if isinstance(found, str):
+        return Section(title, notes=[found])
+    curve, quantiles, bins = found
+    name = release.campaign.title if single else stratum
+    figures = {
+        f"{key}-curve": (f"Distribution function of {name} at some values", plots.points(curve, quantiles)),
+        f"{key}-histogram": (f"Histogram of {name}", plots.histogram(bins, f"Histogram: {name}")),
+    }
+    tables: dict[str, Tabular] = {f"{key}-quantiles": quantiles, f"{key}-histogram": bins, f"{key}-points": curve}
+    notes = [
+        f"This grid has 2^{release.campaign.bits} positions, too many for whole curves: points were asked for. What "
+        "needs all of it (means, ROC, calibration, comparisons) is not here.",
+        *bins.about()["notes"],
+    ]
+    at = quantiles.levels.index(0.5)
+    ends = f"{short(quantiles.lower[at])} to {short(quantiles.upper[at])}"
+    told = [f"Median of {name}: {short(quantiles.thresholds[at])} (95 % population interval {ends})."]
+    return Section(title, [], figures, tables, notes, told)
 
 
 def _comparison(release: Release) -> Section:

@@ -14,6 +14,7 @@ from analyst.estimate import INTERVALS, Estimate, Estimates, Interval, Part, Ran
 from analyst.survival import Arm, even_times, limits_at, log_rank
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery
+from campaign.inputs import Values, many
 
 Floats = NDArray[np.float64]
 
@@ -89,8 +90,8 @@ class Survival(Tabular):
         ]
 
 
-def survival(arms: Sequence[Arm], times: Sequence[float] | None, confidence: float, hazard: bool = False) -> Survival:
-    chosen = even_times(arms) if times is None else np.asarray(times, np.float64)
+def survival(arms: Sequence[Arm], times: Values | None, confidence: float, hazard: bool = False) -> Survival:
+    chosen = even_times(arms) if times is None else np.asarray(many(times), np.float64)
     if not chosen.size:
         raise InvalidQuery("a table of survival needs at least one time")
     return Survival(arms, chosen, confidence, hazard)

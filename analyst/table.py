@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from campaign.spec import Campaign
+
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from analyst.display import Display
 
 Columns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 
@@ -26,6 +31,17 @@ class Tabular(ABC):
     @abstractmethod
     def about(self) -> dict[str, Any]:
         """What holds for the whole result, in JSON's types."""
+
+    def plot(self, ax: "Axes | None" = None, **options: Any) -> "Display":
+        """Its picture, in a new figure or in these axes. Needs matplotlib."""
+        from analyst.display import draw
+
+        return draw(self, ax, options)
+
+    def _repr_html_(self) -> str:
+        from analyst.display import html
+
+        return html(self)
 
     def to_frame(self) -> "pd.DataFrame":
         """The columns as a pandas frame, `about` in its attrs. Needs pandas (pip install pandas)."""
@@ -88,6 +104,12 @@ def p_words(p: float | None) -> str:
     if p is None or not math.isfinite(p):
         return "p not known"
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
+
+
+def measured(campaign: Campaign, otherwise: str = "") -> str:
+    """What is measured, and in which unit; `otherwise` where the campaign has no name for it."""
+    name = campaign.value_name or otherwise or (campaign.title if len(campaign.title) <= 60 else "value")
+    return f"{name} ({campaign.unit})" if campaign.unit else name
 
 
 def as_labels(thresholds: Sequence[object]) -> list[Any]:

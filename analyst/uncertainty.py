@@ -5,7 +5,7 @@ which analyst/estimate.py adds.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -155,7 +155,3 @@ def variances(campaign: Campaign, weights: Mapping[str, Floats]) -> Floats:
 def error_of_sum(campaign: Campaign, weights: Mapping[str, Floats]) -> float:
     """The standard error of one sum over cells."""
     return math.sqrt(variances(campaign, {name: w[np.newaxis] for name, w in weights.items()})[0])
-
-
-def names(strata: str | Sequence[str]) -> tuple[str, ...]:
-    return (strata,) if isinstance(strata, str) else tuple(strata)

@@ -11,7 +11,6 @@ these literals, and every party computes the same ones.
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Context, Decimal, localcontext
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
 from campaign.errors import InvalidCampaign, InvalidQuery, InvalidValue
+from campaign.inputs import Values, many
 
 MAX_BITS = 32
 MAX_LISTED = 1 << 22
@@ -117,15 +117,16 @@ class _Grid(BaseModel):
             raise InvalidQuery(f"this grid has {self.size} thresholds; at most {MAX_LISTED} are listed at once")
         return self.thresholds(np.arange(self.size))
 
-    def place(self, values: Sequence[object] | Floats, first_row: int = 1) -> OnGrid:
+    def place(self, values: Values, first_row: int = 1) -> OnGrid:
         """The indices of many values; a bad one is an error that names its row."""
         x = self.numbers(values, first_row)
         ends = self.thresholds(np.array([0, self.size - 1]))
         index = np.minimum(self._first_at_least(x), self.size - 1)
         return OnGrid(index, int((x < ends[0]).sum()), int((x > ends[1]).sum()))
 
-    def numbers(self, values: Sequence[object] | Floats, first_row: int = 1) -> Floats:
+    def numbers(self, values: Values, first_row: int = 1) -> Floats:
         """Values as numbers, or an error that names the first row that is not one of this grid's kind."""
+        values = many(values)
         if isinstance(values, np.ndarray) and values.dtype.kind in "iuf" and self.values != "date":
             x = values.astype(np.float64)
         else:
@@ -137,6 +138,14 @@ class _Grid(BaseModel):
             row = int(np.argmax(bad))
             raise InvalidValue(f"row {row + first_row}: {_short(values[row])} is not {self._what()}")
         return x
+
+    def is_value(self, text: object) -> bool:
+        """Whether this is something that the grid can hold, on it or off its ends."""
+        try:
+            self.numbers([text])
+        except InvalidValue:
+            return False
+        return True
 
     def _what(self) -> str:
         return {"float": "a finite number", "integer": "a whole number", "date": "a date"}[self.values]
@@ -170,7 +179,7 @@ class _Grid(BaseModel):
         values = self.thresholds(index).tolist()
         return [int(v) for v in values] if self.values == "integer" else values
 
-    def index_at(self, thresholds: Sequence[object] | Floats) -> Index:
+    def index_at(self, thresholds: Values) -> Index:
         """The largest index whose threshold is at most each given value, or -1: between thresholds F is flat."""
         x = self.numbers(thresholds)
         at = self._first_at_least(x)

@@ -46,7 +46,8 @@ from pydantic import (
 )
 
 from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
-from campaign.grid import EVENT, MAX_BITS, Floats, Grid, check_strata, check_survival
+from campaign.grid import EVENT, MAX_BITS, Grid, check_strata, check_survival
+from campaign.inputs import Strata, Values, named
 from campaign.noise.choice import mechanism
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from campaign.wording import listed, short
@@ -154,6 +155,7 @@ class Campaign(BaseModel):
     title: str = Field(min_length=1, max_length=200)
     question: str = Field(min_length=1, max_length=2000)
     unit: str = Field(default="", max_length=40)
+    value_name: str = Field(default="", max_length=80)
     kind: Literal["distribution", "survival"] = "distribution"
     grid: Grid
     strata: Names = ("all",)
@@ -244,11 +246,10 @@ class Campaign(BaseModel):
         """Where the count of a stratum at a grid index is read; index -1 is the end of what comes before it."""
         return (stratum << self.grid.bits) + index
 
-    def place(
-        self, values: Sequence[object] | Floats, strata: Sequence[str] | None = None, *, first_row: int = 1
-    ) -> Placed:
+    def place(self, values: Values, strata: Strata | None = None, *, first_row: int = 1) -> Placed:
         """A party's values, and their strata where there is more than one, as positions."""
         placed = self.grid.place(values, first_row)
+        strata = None if strata is None else named(strata, placed.index.size)
         return Placed(
             placed.index + (self._strata_of(strata, placed.index.size, first_row) << self.grid.bits),
             placed.below,

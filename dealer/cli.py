@@ -5,45 +5,50 @@ import os
 import sys
 from pathlib import Path
 
-from campaign.errors import Problem
 from client import program
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    try:
+
+    def work() -> int:
         from dealer import commands
 
         code: int = getattr(commands, args.command)(args)
         return code
-    except (Problem, OSError) as trouble:
-        code = program.tell("fss-dealer", trouble)
-        if code == program.TRY_LATER:
-            print("fss-dealer: try again later; by its receipt it goes on, and nothing counts twice", file=sys.stderr)
-        return code
-    except program.BadSettings as error:
-        print(f"fss-dealer: {error}", file=sys.stderr)
-        return program.USAGE
+
+    try:
+        code = program.guarded("fss-dealer", "dealer", work)
     except KeyboardInterrupt:
         print(
             "\nfss-dealer: interrupted; what was sent may count. Run it again to go on, or `fss-dealer withdraw`",
             file=sys.stderr,
         )
         return program.TRY_LATER
+    if code == program.TRY_LATER:
+        print("fss-dealer: try again later; by its receipt it goes on, and nothing counts twice", file=sys.stderr)
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fss-dealer", description=__doc__)
+    program.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     send = commands.add_parser("upload", help="turn values into keys and send them to both servers")
     send.set_defaults(command="upload")
     _add_campaign(send)
     source = send.add_mutually_exclusive_group(required=True)
     source.add_argument("--value", help="one value")
-    source.add_argument("--csv", metavar="FILE", help="a CSV file with a header, or - for standard input")
-    send.add_argument("--column", help="the column of the values; without it, one value a line and no header")
-    send.add_argument("--stratum", help="the category of the one value")
-    send.add_argument("--stratum-column", help="the column of the categories")
+    source.add_argument(
+        "--csv", metavar="FILE", help="CSV (also .gz), Parquet or Excel (.xlsx), or - for standard input"
+    )
+    send.add_argument("--column", help="the values' column, by name or number; not needed if there is but one")
+    send.add_argument("--stratum", help="the category of all values")
+    send.add_argument("--stratum-column", help="the column of the categories, by name or number")
+    send.add_argument("--decimal", choices=(".", ","), help="how decimals are written; default: as the file looks")
+    send.add_argument("--skip-missing", action="store_true", help="leave out rows that are empty, NA and the like")
+    send.add_argument("--allow-clipping", action="store_true", help="send the grid's ends for values that lie off it")
+    send.add_argument("--plot", action="store_true", help="with --dry-run: draw a histogram of what would be sent")
     send.add_argument("--replace", action="store_true", help="withdraw what was sent before, then send these values")
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")
@@ -61,7 +66,7 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("FSS_CAMPAIGN", "").split(),
         help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
     )
-    program.add_access(parser)
+    program.add_access(parser, program.UPLOAD_TOKEN)
     parser.add_argument(
         "--receipt",
         type=Path,

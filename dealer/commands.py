@@ -1,10 +1,9 @@
 """What `fss-dealer` does: show what would be sent, ask for consent, send it, take it back."""
 
 import argparse
-import contextlib
-import io
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
@@ -14,14 +13,13 @@ from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import upload_bytes
 from client import program
 from dealer import records, sending
+from dealer.histogram import histogram
 from dealer.receipt import default_path
 from dealer.sites import Sites
 from fss import BackendError
 
 
 def _sites(args: argparse.Namespace, token: str) -> Sites:
-    if not token:
-        raise InvalidValue("a token is needed: --token-file FILE, or the environment variable FSS_TOKEN")
     return Sites(args.campaign, token, args.ca)
 
 
@@ -33,11 +31,15 @@ def upload(args: argparse.Namespace) -> int:
 
 
 def _upload(args: argparse.Namespace) -> int:
-    token = program.token(args)
-    sites = _sites(args, "none" if args.dry_run else token)
+    _check_options(args)
+    sites = _sites(args, "none" if args.dry_run else program.token(args))
     campaign = sites.fetch()
-    placed = _records(args).place(campaign)
-    _describe(campaign, placed)
+    found = _records(args, campaign)
+    placed = found.place(campaign)
+    _describe(campaign, placed, found.notes)
+    if args.plot:
+        print(f"\n{histogram(campaign, placed)}")
+    records.check_clipping(campaign, placed, args.allow_clipping)
     if args.dry_run:
         print("\nnothing was sent (--dry-run)")
         return program.OK
@@ -66,18 +68,32 @@ def withdraw(args: argparse.Namespace) -> int:
     return program.OK
 
 
-def _records(args: argparse.Namespace) -> records.Records:
+def _records(args: argparse.Namespace, campaign: Campaign) -> records.Records:
     if args.value is not None:
         return records.from_value(args.value, args.stratum)
-    with contextlib.ExitStack() as stack:
-        if args.csv == "-":
-            file: io.TextIOBase = io.StringIO(sys.stdin.read())
-        else:
-            file = stack.enter_context(Path(args.csv).open(newline="", encoding="utf-8-sig"))
-        return records.from_csv(file, args.column, args.stratum_column)  # type: ignore[arg-type]
+    data = sys.stdin.buffer.read() if args.csv == "-" else Path(args.csv).read_bytes()
+    options = records.Options(args.column, args.stratum, args.stratum_column, args.skip_missing, args.decimal)
+    return records.from_file(data, options, campaign.grid.is_value)
 
 
-def _describe(campaign: Campaign, placed: Placed) -> None:
+def _check_options(args: argparse.Namespace) -> None:
+    """What would be left without effect is a mistake."""
+    of_files = {
+        "--column": args.column,
+        "--stratum-column": args.stratum_column,
+        "--skip-missing": args.skip_missing,
+        "--decimal": args.decimal,
+    }
+    for name, given in of_files.items():
+        if given and args.value is not None:
+            raise program.BadSettings(f"{name} is for files: it goes with --csv, not with --value")
+    if args.stratum is not None and args.stratum_column is not None:
+        raise program.BadSettings("--stratum is the category of all values, --stratum-column that of each: give one")
+    if args.plot and not args.dry_run:
+        raise program.BadSettings("--plot shows what would be sent: it goes with --dry-run")
+
+
+def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str]) -> None:
     grid, n = campaign.grid, placed.positions.size
     print(f"{campaign.title}\n  question  {campaign.question}")
     print(f"  privacy   epsilon {campaign.total_epsilon:g} in all, {campaign.mechanism}, noise from both servers")
@@ -85,6 +101,8 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
     print(f", strata {', '.join(campaign.strata)}" if len(campaign.strata) > 1 else "")
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
+    for note in notes:
+        print(f"  file      {note}")
     print(f"  to send   {upload_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
     if n > campaign.max_instances:
         values = "1 value" if campaign.max_instances == 1 else f"{campaign.max_instances} values"
@@ -96,4 +114,4 @@ def _describe(campaign: Campaign, placed: Placed) -> None:
 def _consent(stdin_is_data: bool) -> bool:
     if stdin_is_data:
         raise InvalidValue("standard input holds the values, so nobody can be asked: consent with --yes")
-    return input("\ntake part? [y/N] ").strip().lower() in ("y", "yes")
+    return program.agreed("\ntake part?", "consent with --yes")

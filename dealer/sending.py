@@ -14,7 +14,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,7 +68,7 @@ def upload(
     name = to_base64url(campaign.id)
     path = receipt or default_path(name, os.environ)
     with opened(path, name, sites.token, rand) as kept:
-        return asyncio.run(_upload(placed, campaign, sites, kept, replace, progress))
+        return sites.run(_upload(placed, campaign, sites, kept, replace, progress))
 
 
 def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
@@ -78,15 +77,14 @@ def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
     if not path.exists():
         raise InvalidValue(f"there is no receipt at {path}, so nothing is known that could be withdrawn")
     with opened(path, sites.campaign, sites.token, os.urandom) as kept:
-        return asyncio.run(_withdraw(sites, kept))
+        return sites.run(_withdraw(sites, kept))
 
 
 async def _withdraw(sites: Sites, kept: Receipt) -> int:
     numbers = kept.numbers(SENDING, DONE, WITHDRAWING)
     values = kept.size(numbers)
     kept.note(numbers, WITHDRAWING)
-    async with sites.client() as client:
-        await _Exchange(client, sites, kept).finish_withdrawals()
+    await _Exchange(sites, kept).finish_withdrawals()
     kept.forget_data()
     return values
 
@@ -105,16 +103,15 @@ async def _upload(
         kept.note(out, WITHDRAWING)
     elif out and kept.data != data:
         raise InvalidValue(_OTHER_VALUES.format(kept.path))
-    async with sites.client() as client:
-        exchange = _Exchange(client, sites, kept)
-        await exchange.finish_withdrawals()
-        kept.take(data, count, BATCH)
-        done_before = kept.size(kept.numbers(DONE))
-        progress(done_before)
-        try:
-            await exchange.send_all(placed.positions, campaign, progress)
-        except Problem as problem:
-            raise await exchange.take_back(problem) from None
+    exchange = _Exchange(sites, kept)
+    await exchange.finish_withdrawals()
+    kept.take(data, count, BATCH)
+    done_before = kept.size(kept.numbers(DONE))
+    progress(done_before)
+    try:
+        await exchange.send_all(placed.positions, campaign, progress)
+    except Problem as problem:
+        raise await exchange.take_back(problem) from None
     return Outcome(count - done_before, done_before, placed.clipped)
 
 
@@ -128,8 +125,8 @@ _OTHER_VALUES = (
 class _Exchange:
     """One run's dealings with both servers. Everything is in the receipt before it is on the wire."""
 
-    def __init__(self, client: httpx.AsyncClient, sites: Sites, kept: Receipt) -> None:
-        self._client, self._sites, self._kept = client, sites, kept
+    def __init__(self, sites: Sites, kept: Receipt) -> None:
+        self._sites, self._kept = sites, kept
 
     async def send_all(
         self, positions: NDArray[np.int64], campaign: Campaign, progress: Callable[[int], object]
@@ -179,7 +176,7 @@ class _Exchange:
 
     async def _to(self, server: int, shared: Shared) -> None:
         data = await asyncio.to_thread(shared.envelope, server)
-        answer = await self._sites.call(self._client, server, "POST", "/uploads", content=data, media_type=UPLOAD_TYPE)
+        answer = await self._sites.call(server, "POST", "/uploads", content=data, media_type=UPLOAD_TYPE)
         try:
             failures = read(UploadResult, answer).failures
         except InvalidQuery:
@@ -215,9 +212,7 @@ class _Exchange:
         for number in numbers:
             ids = self._kept.ids(number).tobytes()
             try:
-                answer = await self._sites.call(
-                    self._client, server, "POST", "/uploads/withdraw", content=ids, media_type=IDS_TYPE
-                )
+                answer = await self._sites.call(server, "POST", "/uploads/withdraw", content=ids, media_type=IDS_TYPE)
                 _require_confirmation(answer, server)
             except Problem as problem:
                 return _Withdrawal(confirmed, problem)

@@ -1,13 +1,13 @@
 """Values to positions to key pairs. Nothing here talks to anybody."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.grid import Floats
+from campaign.inputs import Strata, Values
 from campaign.spec import Campaign, Placed
 from campaign.wire import UPLOAD_ID_BYTES, Uploads, encode_uploads
 from fss import KeyBatch, dcf, dpf
@@ -44,9 +44,9 @@ class Shared:
 
 
 def share(
-    values: Sequence[object] | Floats,
+    values: Values,
     campaign: Campaign,
-    strata: Sequence[str] | None = None,
+    strata: Strata | None = None,
     *,
     rand: Rand = os.urandom,
 ) -> Shared:

@@ -1,8 +1,10 @@
 """A campaign at both its servers: asking them, again where that helps, and one clear problem where it does not."""
 
-import asyncio
 import json
+import weakref
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -10,12 +12,19 @@ import httpx
 from campaign.errors import DigestMismatch, InvalidValue, PeerUnavailable
 from campaign.spec import ID_BYTES, Campaign, from_base64url, to_base64url
 from client import https
+from client.loops import Loop
 
 ATTEMPTS = 6
 
+R = TypeVar("R")
+
 
 class Sites:
-    """The campaign's address at both servers, in order, and the token that admits to it."""
+    """The campaign's address at both servers, in order, and the token that admits to it.
+
+    One connection to each is kept from reading the campaign to the last upload: a handshake is most of what a party
+    with one value sends. It is closed with `close`, at the end of a `with`, or when nobody needs it any more.
+    """
 
     def __init__(
         self, urls: list[str], token: str, ca: Path | None = None, *, timeout_s: float = 60.0, attempts: int = ATTEMPTS
@@ -30,6 +39,7 @@ class Sites:
         self.urls = [url.rstrip("/") for url in urls]
         self.token = token
         self._options = https.options(token, ca, timeout_s)
+        self._open: _Open | None = None
         self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]
 
     def __repr__(self) -> str:
@@ -45,12 +55,26 @@ class Sites:
         except ValueError:
             raise InvalidValue(f"the addresses do not name one campaign: {' '.join(sorted(names))}") from None
 
-    def client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(**self._options)
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def run(self, work: Coroutine[Any, Any, R]) -> R:
+        """Something that calls the servers, to its end."""
+        if self._open is None:
+            self._open = _Open(https.lean(httpx.AsyncClient(**self._options)))
+            weakref.finalize(self, self._open.close)
+        return self._open.loop.run(work)
 
     async def call(
         self,
-        client: httpx.AsyncClient,
         server: int,
         method: str,
         path: str = "",
@@ -61,30 +85,49 @@ class Sites:
         """One request about the campaign; a server that is away or busy is asked again."""
         headers = {"Content-Type": media_type} if media_type else {}
         url = self.urls[server] + path
-        answer = await self._servers[server].ask_async(client, method, url, content=content, headers=headers)
+        assert self._open is not None, "call inside run"
+        answer = await self._servers[server].ask_async(self._open.client, method, url, content=content, headers=headers)
         return answer.content
 
     def fetch(self) -> Campaign:
         """The campaign, asked of both servers, which must agree on it."""
-        return asyncio.run(self._fetch())
+        return self.run(self._fetch())
 
     async def _fetch(self) -> Campaign:
-        async with self.client() as client:
-            answers = await asyncio.gather(*(self.call(client, s, "GET") for s in (0, 1)))
-        campaigns = []
-        for number, data in enumerate(answers):
-            try:
-                answer = json.loads(data)
-                campaign, server = Campaign.from_dict(answer["campaign"]), answer["server"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
-            if server != number:
-                raise InvalidValue(f"the addresses are in the wrong order: {self.urls[number]} is server {server}")
-            campaigns.append(campaign)
-        first, second = campaigns
+        """All of it from server 0; server 1 need not repeat what has the same digest."""
+        first = self._described(0, await self.call(0, "GET"))
+        digest = to_base64url(first.digest)
+        second = self._described(1, await self.call(1, "GET", f"?known={digest}"), first)
         if first.digest != second.digest:
             raise DigestMismatch(
-                f"the two servers describe different campaigns: {to_base64url(first.digest)} and "
+                f"the two servers describe different campaigns: {digest} and "
                 f"{to_base64url(second.digest)}; nothing was sent"
             )
         return first
+
+    def _described(self, number: int, data: bytes, known: Campaign | None = None) -> Campaign:
+        """The campaign that a server describes, whole or by the digest of the known one."""
+        try:
+            answer = json.loads(data)
+            same = known is not None and answer.get("digest") == to_base64url(known.digest)
+            campaign = known if same and "campaign" not in answer else Campaign.from_dict(answer["campaign"])
+            server = answer["server"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
+        if server != number:
+            raise InvalidValue(f"the addresses are in the wrong order: {self.urls[number]} is server {server}")
+        assert campaign is not None
+        return campaign
+
+
+class _Open:
+    """Connections, and the loop that they live in."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.loop, self.client, self._is_open = Loop(), client, True
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self.loop.run(self.client.aclose())
+            self.loop.close()

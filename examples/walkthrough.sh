@@ -13,8 +13,8 @@ fss-dealer upload --csv "$examples/risk-scores.csv" --column score --stratum-col
   --receipt "$pair/receipt.json"
 fss-server campaign seal "$FSS_ID"
 
-FSS_TOKEN=$(cat "$pair/server0/analyst.token")
-export FSS_TOKEN
+FSS_ANALYST_TOKEN=$(cat "$pair/server0/analyst.token")
+export FSS_ANALYST_TOKEN
 fss-analyst quantile --stratum event
 fss-analyst roc --json >"$pair/roc.json"
 fss-analyst report --out "$pair/report.html"

@@ -60,8 +60,8 @@ def _native() -> Backend:
         from fss.native_backend import NativeBackend
     except ImportError as error:
         raise BackendError(
-            f"the native kernel is not here ({error}); reinstall where there is a C compiler and an x86-64 processor "
-            "with AES, or set FSS_BACKEND=numpy"
+            f"the native kernel is not here ({error}); reinstall where there is a C compiler and an x86-64 or AArch64 "
+            "processor with AES, or set FSS_BACKEND=numpy"
         ) from error
     return NativeBackend()
 

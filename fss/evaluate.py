@@ -6,7 +6,8 @@ an array of keys times points.
 """
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -59,24 +60,33 @@ def _summed(keys: KeyBatch, points: Points | None, threads: int, add: Callable[[
     if threads < 1:
         raise DomainError(f"threads must be at least 1, got {threads}")
     chunk, make = current().evaluation(keys.type, points, len(keys))
-    starts = list(range(0, len(keys), chunk))
+    waiting = deque(range(0, len(keys), chunk))
+    workers = max(1, min(threads, len(waiting)))
 
-    def run(mine: list[int]) -> Words:
+    def run() -> Words:
         evaluation = make()
-        for start in mine:
+        for start in _taken(waiting):
             add(evaluation, slice(start, start + chunk))
         return evaluation.sums()
 
-    workers = max(1, min(threads, len(starts)))
-    shares = [starts[i::workers] for i in range(workers)]
-    return _signed(field.add_all(_in_threads(run, shares)), keys.type.party)
+    if workers == 1:
+        return _signed(run(), keys.type.party)
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            sums = [done.result() for done in [pool.submit(run) for _ in range(workers)]]
+        finally:
+            waiting.clear()  # after an interruption, threads finish what they are at and no more
+    return _signed(field.add_all(sums), keys.type.party)
 
 
-def _in_threads(run: Callable[[list[int]], Words], shares: list[list[int]]) -> list[Words]:
-    if len(shares) == 1:
-        return [run(shares[0])]
-    with ThreadPoolExecutor(len(shares)) as pool:
-        return list(pool.map(run, shares))
+def _taken(waiting: deque[int]) -> Iterator[int]:
+    """One after the other, as long as there is one. Threads share it: one that is slow leaves more to the others."""
+    while True:
+        try:
+            start = waiting.popleft()
+        except IndexError:
+            return
+        yield start
 
 
 class Evaluator:

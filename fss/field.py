@@ -39,8 +39,10 @@ def fold_into(x: Words, scratch: Words) -> None:
 
 def canonical(x: Words) -> Words:
     """The same elements in [0, p), from any uint64."""
-    folded = fold(x)
-    return folded - MASK * (folded >= MASK)
+    folded = np.asarray(fold(x))
+    # Below p the difference wraps around to something larger; only scalars complain of that.
+    less = np.subtract(folded, MASK, out=np.empty_like(folded))
+    return np.minimum(folded, less, out=less)
 
 
 def is_canonical(x: Words) -> bool:

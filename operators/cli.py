@@ -32,6 +32,13 @@ def add_campaign(commands: Commands) -> None:
     create.add_argument("file", type=Path)
     create.add_argument("--invitations", type=int, default=0, metavar="N")
     create.set_defaults(command="create")
+    new = actions.add_parser("new", help="ask what is to be measured, and write a TOML file")
+    new.add_argument("file", type=Path)
+    new.set_defaults(command="new")
+    check = actions.add_parser("check", help="what a TOML file's campaign will be able to answer, and what it costs")
+    check.add_argument("file", type=Path)
+    check.add_argument("--n", type=int, nargs="+", help="values to expect; default: min_uploads and ten times as many")
+    check.set_defaults(command="check")
     actions.add_parser("list", help="all campaigns").set_defaults(command="list_all")
     for name, what in (
         ("show", "a campaign's description"),

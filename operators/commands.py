@@ -8,10 +8,11 @@ import tomllib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from campaign.noise.outlook import asked_by_points
 from campaign.spec import Campaign, new_id, to_base64url
-from client.program import OK, REFUSED, BadSettings
+from client.program import OK, REFUSED, BadSettings, agreed, ask
+from operators import outlook, questionnaire, setup
 from operators import remotes as at_both
-from operators import setup
 
 
 def init(args: argparse.Namespace) -> int:
@@ -68,23 +69,48 @@ def create(args: argparse.Namespace) -> int:
             kept.write_text(json.dumps({**json.loads(kept.read_text()), "servers": at_both.pledges(created)}))
         at_both.create(remotes, created)
     campaign = created.campaign
+    variables = args.file.with_suffix(".env")
+    variables.unlink(missing_ok=True)
+    setup.write_secret(variables, at_both.environment(remotes, created))  # first: nobody may read to the end
     name = to_base64url(campaign.id)
     print(f"created {campaign.title!r} at {len(remotes)} server{'s' * (len(remotes) > 1)}")
     print(f"  id      {name}\n  digest  {to_base64url(campaign.digest)}\n  epsilon {campaign.total_epsilon:g}")
     print(f"  keys    {campaign.key_type(0).key_bytes} bytes to each server, {campaign.bits} bits")
     print(f"          {campaign.check_in_words}")
+    if asked_by_points(campaign):
+        print(
+            f"  note    2^{campaign.bits} positions are too many for whole curves: quantiles and histograms are asked"
+        )
+        print(
+            f"          for point by point, up to {outlook.quantile_questions(campaign)} questions for five quantiles;"
+        )
+        print(f"          fss-server campaign check {args.file} says how long that takes")
     if created.upload_token:
         print(f"  upload token: {created.upload_token}")
     for token in created.invitations:
         print(f"  invitation: {token}")
-    variables = args.file.with_suffix(".env")
-    variables.unlink(missing_ok=True)
-    setup.write_secret(variables, at_both.environment(remotes, created))
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
     print(f"\nnext: . {variables}   # its addresses, for the programs of parties and analysts")
     print("      fss-dealer upload --csv FILE --column NAME\n      fss-server campaign seal $FSS_ID")
+    return OK
+
+
+def new(args: argparse.Namespace) -> int:
+    if args.file.exists():
+        raise BadSettings(f"{args.file} exists already; a campaign's file is never overwritten")
+    args.file.write_text(questionnaire.written(ask), encoding="utf-8")
+    print(f"wrote {args.file}\n\nnext: fss-server campaign check {args.file}    # what it will be able to answer")
+    print(f"      fss-server campaign create {args.file}")
+    return OK
+
+
+def check(args: argparse.Namespace) -> int:
+    text = args.file.read_text()
+    campaign = Campaign.from_toml(text, id=None if _has_id(text) else bytes(32))
+    for line in outlook.lines(campaign, args.n or [campaign.min_uploads, 10 * campaign.min_uploads]):
+        print(line)
     return OK
 
 
@@ -175,7 +201,7 @@ def export(args: argparse.Namespace) -> int:
 
 
 def delete(args: argparse.Namespace) -> int:
-    if not args.yes and input(f"erase campaign {args.id} at all servers, for good? [y/N] ").strip().lower() != "y":
+    if not args.yes and not agreed(f"erase campaign {args.id} at all servers, for good?", "erase it with --yes"):
         print("nothing was erased")
         return OK
     with _remotes(args) as remotes:

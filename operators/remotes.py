@@ -31,6 +31,11 @@ class Created:
     @staticmethod
     def new(campaign: Campaign, invitations: int) -> "Created":
         if campaign.admission == "open":
+            if invitations:
+                raise BadSettings(
+                    '--invitations is for campaigns with admission = "invited"; this one is open to whoever has its '
+                    "upload token"
+                )
             return Created(campaign, new_token("upload"), [])
         if invitations < 1:
             raise BadSettings("an invited campaign needs --invitations N")
@@ -123,7 +128,7 @@ def environment(remotes: list[Remote], new: Created) -> str:
     if len({remote.ca.resolve() for remote in remotes}) == 1:
         variables["FSS_CA"] = str(remotes[0].ca.resolve())
     if new.upload_token:
-        variables["FSS_TOKEN"] = new.upload_token
+        variables["FSS_UPLOAD_TOKEN"] = new.upload_token
     return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
 
 

@@ -5,26 +5,17 @@ import sys
 
 import operators.cli
 import servers.cli
-from campaign.errors import Problem
 from client import program
 
 
 def main(argv: list[str] | None = None) -> int:
     args = _parser().parse_args(argv)
-    try:
-        code: int = args.run(args)
-    except program.BadSettings as error:
-        print(f"fss-server: {error}", file=sys.stderr)
-        return program.USAGE
-    except (Problem, OSError) as trouble:
-        return program.tell("fss-server", trouble)
-    except ModuleNotFoundError as missing:
-        return program.not_installed("fss-server", "server", missing)
-    return code
+    return program.guarded("fss-server", "server", lambda: args.run(args))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fss-server", description=__doc__)
+    program.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     operators.cli.add_set_up(commands)
     servers.cli.add_commands(commands)

@@ -19,7 +19,6 @@ class PeerClient:
         self._role, self._timeout = role, settings.timeout_s
         self._http = httpx.AsyncClient(
             base_url=str(settings.url),
-            limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
             **https.options(token, settings.ca, settings.timeout_s),
         )
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from campaign.noise.mechanism import MAX_CURVE_BITS
+from campaign.noise.mechanism import CURVE_BITS, MAX_CURVE_BITS
 from campaign.spec import SIGNING_KEY_BYTES, from_base64url
 from client.program import BadSettings
 
@@ -66,7 +66,7 @@ class Settings(_Section):
     identity_file: PathField
     database: str | None = None
     workers: int = Field(default=0, ge=0, le=256)
-    curve_bits: int = Field(default=20, ge=0, le=MAX_CURVE_BITS)
+    curve_bits: int = Field(default=CURVE_BITS, ge=0, le=MAX_CURVE_BITS)
     tls: Tls
     peer: Peer
     tokens: Tokens

@@ -22,13 +22,13 @@ class Done:
 def call(
     main: Callable[[list[str]], int],
     *args: str,
-    stdin: str = "",
+    stdin: str | bytes = "",
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Done:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "stdin", io.StringIO(stdin))
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else stdin.encode())))
         patch.chdir(cwd or Path.cwd())
         for name, value in (env or {}).items():
             patch.setenv(name, value)

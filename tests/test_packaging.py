@@ -127,7 +127,7 @@ def test_a_campaign_with_nothing_else_installed(
         )
         assert "both servers have stored 2000 values" in sent
         run(*operator, "seal", env["FSS_ID"])
-        env["FSS_TOKEN"] = (pair / "server0" / "analyst.token").read_text().strip()
+        env["FSS_ANALYST_TOKEN"] = (pair / "server0" / "analyst.token").read_text().strip()
         assert "auc" in run(analyst / "fss-analyst", "roc", "--plot", tmp_path / "roc.png", env=env)
         run(analyst / "fss-analyst", "report", "--out", tmp_path / "report.html", env=env)
     assert "Calibration" in (tmp_path / "report.html").read_text()

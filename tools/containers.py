@@ -182,7 +182,7 @@ def one_machine(engine: Engine) -> None:
         engine.run("kill", killed)
         engine.run("start", killed)
         project.wait("server1")
-        script = ". /pair/campaign.env; export MPLCONFIGDIR=/tmp FSS_TOKEN=$(cat /pair/server0/analyst.token)"
+        script = ". /pair/campaign.env; export MPLCONFIGDIR=/tmp FSS_ANALYST_TOKEN=$(cat /pair/server0/analyst.token)"
         words = ("run", "--rm", "--no-deps", "--entrypoint", "sh", "demo", "-c", f"{script}; fss-analyst roc --json")
         after = json.loads(project.compose("--profile", "demo", *words))
         if after != before:
@@ -219,7 +219,7 @@ def _study(project: Project) -> None:
     env = (folder / "alpha" / "study.env").read_text().replace("'", "")
     found = dict(line.removeprefix("export ").split("=", 1) for line in env.splitlines())
     there = " ".join(f"https://{host}/v1/campaigns/{found['FSS_ID']}" for host in ("alpha:8440", "beta:8441"))
-    party = f"export FSS_CAMPAIGN='{there}' FSS_CA=ca.pem FSS_TOKEN={found['FSS_TOKEN']}; cd /home/fss"
+    party = f"export FSS_CAMPAIGN='{there}' FSS_CA=ca.pem FSS_UPLOAD_TOKEN={found['FSS_UPLOAD_TOKEN']}; cd /home/fss"
     upload = (
         "fss-dealer upload --csv risk-scores.csv --column score --stratum-column outcome --yes --receipt /tmp/r.json"
     )
@@ -233,9 +233,7 @@ def _study(project: Project) -> None:
     if "sealed 2000 uploads" not in sealed:
         raise SystemExit(f"not sealed: {sealed}")
     token = (folder / "beta" / "server" / "analyst.token").read_text().strip()
-    ask = (
-        f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA=ca.pem FSS_TOKEN={token}; cd /home/fss; fss-analyst roc --json"
-    )
+    ask = f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss; fss-analyst roc --json"
     print(f"two organisations apart: sealed by both, AUC {json.loads(project.as_person('party', ask))['auc']:.4f}")
 
 

@@ -4,8 +4,7 @@ from dataclasses import asdict, dataclass
 
 from bench.communication import pointwise
 from bench.communication.model import Model, Row, as_row, crossover
-from bench.communication.protocols import OURS
-from bench.communication.traffic import Run
+from bench.communication.traffic import OURS, Run
 from bench.output import Result
 from harness.proxy import Count
 
@@ -89,14 +88,13 @@ class Found:
         model = max(model.worst() for model in self.models.values())
         each = [m.party(2) - m.party(1) for m in (self.models[pointwise.NAME, alive] for alive in (True, False))]
         confirmed = sum(self.confirmed.values()) / len(self.confirmed)
+        once = f"a party, once and for all, N = 2^{self.plan.bits}, both servers, proofs included"
         fresh = "the same, a new connection every time"
         at_both = "share of runs just below and just at the crossovers that came out on the side they should"
         counted = f"bytes by which bodies counted by the servers differ from the formulas, {len(self.runs)} runs"
         distance = "largest relative distance of the extrapolation from a measured total"
         return [
-            Result(
-                "party_bytes_ours", self.ours(1), f"a party, once and for all, N = 2^{self.plan.bits}, both servers"
-            ),
+            Result.at_most("party_bytes_ours", self.ours(1), 6300, once),
             Result("query_bytes_kept", each[0], "pointwise, per party and question, connections kept alive"),
             Result("query_bytes_fresh", each[1], fresh),
             Result(

@@ -12,6 +12,7 @@ from campaign.spec import Campaign
 ID = 16
 ELEMENT = 8
 DIGEST_TEXT = 43  # 32 bytes in unpadded base64url
+SIGNATURE, SIGNATURE_TEXT = 64, 86
 UPLOAD_HEADER = 48
 SHARES_HEADER = 88
 LIST_HEADER = 41
@@ -27,9 +28,15 @@ def key(campaign: Campaign) -> int:
     return 8 + 8 * (3 + level * (campaign.bits - leaf_bits) + (1 << leaf_bits))
 
 
-def description(campaign: Campaign) -> int:
-    """What a party reads before it takes part."""
-    return len(f'{{"campaign":,"digest":"{"d" * DIGEST_TEXT}","state":"open","server":0}}') + len(campaign.canonical)
+def proof(campaign: Campaign) -> int:
+    """Four corrections, a mask, and a polynomial at one point more than there are leaves."""
+    return ELEMENT * (4 + 2 + (1 << min(3, campaign.bits))) if campaign.checked else 0
+
+
+def descriptions(campaign: Campaign) -> int:
+    """What a party reads before it takes part: the campaign at server 0, and at server 1 that it is the same."""
+    short = len(f'{{"digest":"{"d" * DIGEST_TEXT}","state":"open","server":0}}')
+    return 2 * short + len('"campaign":,') + len(campaign.canonical)
 
 
 def shares(positions: Sequence[int] | None, count: int) -> int:
@@ -40,8 +47,24 @@ def shares(positions: Sequence[int] | None, count: int) -> int:
 
 
 def ours_party(campaign: Campaign) -> int:
-    """One party and one server: the description, an upload of one key, and what is said to it."""
-    return description(campaign) + UPLOAD_HEADER + ID + key(campaign) + DONE
+    """One party and both servers: the descriptions, uploads of one key each, and what is said to them."""
+    return descriptions(campaign) + 2 * (UPLOAD_HEADER + ID + key(campaign) + proof(campaign) + DONE)
+
+
+def checking(campaign: Campaign, n: int) -> int:
+    """Each server asks the other for its part of the challenge, and for what it found about n keys."""
+    if not campaign.checked:
+        return 0
+    seed = len(f'{{"digest":"{"d" * DIGEST_TEXT}","seed":"{"s" * DIGEST_TEXT}"}}')
+    asked = f'{{"digest":"{"d" * DIGEST_TEXT}","checksum":"{"c" * DIGEST_TEXT}","start":0,"stop":{n}}}'
+    return 2 * (2 * seed + len(asked) + 3 * ELEMENT * n)
+
+
+def statements(n: int) -> int:
+    """Each server has the other's before a share leaves it."""
+    text = "t" * DIGEST_TEXT
+    about = f'{{"digest":"{text}","server":0,"checksum":"{text}","count":{n},"keys":"{text}","noise":"{text}"}}'
+    return 2 * len(f'{{"statement":{about},"signature":"{"s" * SIGNATURE_TEXT}"}}')
 
 
 def ours_peer(campaign: Campaign, n: int) -> int:
@@ -51,7 +74,8 @@ def ours_peer(campaign: Campaign, n: int) -> int:
     """
     refused = len(json.dumps(SealNotAgreed(NOT_AGREED).document(), separators=(",", ":")))
     agreed = len(f'{{"count":{n},"checksum":"{"c" * DIGEST_TEXT}","orphans":0}}')
-    return refused + 2 * (LIST_HEADER + ID * n) + agreed + shares(None, 1 << campaign.bits)
+    sealing = refused + 2 * (LIST_HEADER + ID * n) + agreed + checking(campaign, n)
+    return sealing + statements(n) + shares(None, 1 << campaign.bits) + SIGNATURE
 
 
 def pointwise_party(queries: int) -> int:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench.communication import formulas, onehot, pointwise
-from bench.communication.protocols import OURS
-from bench.communication.traffic import Run
+from bench.communication.traffic import OURS, Run
 from campaign.spec import Campaign
 from harness.proxy import RECORD_OVERHEAD, Count
 
@@ -153,9 +152,10 @@ def parts(run: Run, bare: Count, campaign: Campaign) -> dict[str, float]:
     count = run.party[0] + run.party[1]
     handshake, records = bare.bytes / bare.connections, bare.records / bare.connections
     bodies = {
-        "campaign description": 2.0 * formulas.description(campaign),
+        "campaign description": 1.0 * formulas.descriptions(campaign),
         "envelope and answer": 2.0 * (formulas.UPLOAD_HEADER + formulas.ID + formulas.DONE),
         "key": 2.0 * formulas.key(campaign),
+        "proof": 2.0 * formulas.proof(campaign),
     }
     framing = {
         "TLS handshakes": count.connections * handshake / run.n,

@@ -9,8 +9,8 @@ from matplotlib.ticker import FuncFormatter
 from bench.communication import onehot, pointwise
 from bench.communication.findings import Found, Key
 from bench.communication.model import Row
-from bench.communication.protocols import OURS
 from bench.communication.tables import LINES, size
+from bench.communication.traffic import OURS
 
 STYLES: dict[Key, dict[str, object]] = {
     (OURS, True): {"color": "#0b3c5d", "linestyle": "-", "marker": "o", "linewidth": 2.2},
@@ -18,8 +18,8 @@ STYLES: dict[Key, dict[str, object]] = {
     (pointwise.NAME, False): {"color": "#8f2d56", "linestyle": "-.", "marker": "^"},
     (onehot.NAME, True): {"color": "#6c9a3b", "linestyle": ":", "marker": "D"},
 }
-SHADES = ("#0b3c5d", "#328cc1", "#8fb8d8", "#d9d9d9", "#f2a65a", "#d1495b")
-HATCHES = ("", "//", "..", "", "\\\\", "xx")
+SHADES = ("#0b3c5d", "#328cc1", "#8fb8d8", "#d9d9d9", "#f2a65a", "#d1495b", "#c9a227")
+HATCHES = ("", "//", "..", "", "\\\\", "xx", "xx")
 
 
 def draw(measured: Found, folder: Path) -> list[tuple[Path, str]]:
@@ -89,10 +89,20 @@ def _by_queries(measured: Found) -> Figure:
         at = measured.crossover(alive)
         if at is not None:
             _mark(axes, at, measured.ours(at), right, "kept alive" if alive else "new connections")
+    floor = measured.parts["key"] + measured.parts["proof"]
+    axes.axhline(floor, color="#777777", linestyle=":", linewidth=1.2)
+    axes.annotate(
+        f"keys and proofs alone: {floor / 1000:.2f} kB",
+        (1, floor),
+        (3, 4),
+        textcoords="offset points",
+        fontsize=8.5,
+        color="#555555",
+    )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     _bytes_on_y(axes)
-    axes.set_ylim(bottom=1e3)
+    axes.set_ylim(bottom=6e2)
     axes.set_xlabel("questions |B|")
     axes.set_title(
         f"One party, TLS and HTTP included (n = {measured.plan.n}, N = {_power(measured.plan.bits)})", fontsize=10

@@ -14,13 +14,12 @@ from httpcore import AnyIOBackend
 
 import dealer
 from bench.communication import formulas, onehot, pointwise
-from bench.communication.traffic import BaselinePair, Counted, Meter, Run
+from bench.communication.traffic import OURS, BaselinePair, Counted, Meter, Run
 from campaign.spec import Campaign, Placed
 from dealer.sharing import Rand
 from harness.live import Pair, name, pledges
 from harness.proxy import Count
 
-OURS = "ours"
 Progress = Callable[[int], object]
 Secrets = list[tuple[bytes, bytes]]
 
@@ -61,15 +60,15 @@ def run_ours(servers: Counted, study: Study) -> Run:
     pair.create(campaign)
     meter = Meter(servers)
     for number, value in enumerate(study.values):
-        sites = dealer.Sites(servers.urls(campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem")
         receipt = pair.folder / name(campaign) / f"{number}.json"
-        dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
+        with dealer.Sites(servers.urls(campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem") as sites:
+            dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
         study.progress(1)
     pair.seal(campaign)
     _wait_for_curves(pair, campaign)
     answers = asyncio.run(_questions(servers, study))
     n = len(study.values)
-    predicted = {"party": 2 * n * formulas.ours_party(campaign), "peer": formulas.ours_peer(campaign, n)}
+    predicted = {"party": n * formulas.ours_party(campaign), "peer": formulas.ours_peer(campaign, n)}
     return meter.run(predicted, answers, **study.about(OURS))
 
 

@@ -17,7 +17,6 @@ from bench.communication import plots
 from bench.communication.findings import Found, Key, Plan, Runs
 from bench.communication.model import Model, parts
 from bench.communication.protocols import (
-    OURS,
     Study,
     bare_connections,
     both_pairs,
@@ -27,7 +26,7 @@ from bench.communication.protocols import (
     study_campaign,
 )
 from bench.communication.tables import APPROXIMATELY, Table, all_tables, summary
-from bench.communication.traffic import Counted, Run
+from bench.communication.traffic import OURS, Counted, Run
 from bench.docs import write_between
 from bench.output import print_table, write_json
 from harness.live import ROOT

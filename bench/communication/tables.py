@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from bench.communication import onehot, pointwise
 from bench.communication.findings import Found, Key
 from bench.communication.model import Row
-from bench.communication.protocols import OURS
+from bench.communication.traffic import OURS
 
 APPROXIMATELY = "≈"
 CROSSOVERS = ("crossover, kept alive", "crossover, new connections")

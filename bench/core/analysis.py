@@ -25,7 +25,7 @@ def _campaign(**fields: object) -> Campaign:
 
 def _publish(spec: Campaign, values: object, strata: list[str] | None, seed: int) -> Release:
     """Values, with the noise of two servers."""
-    placed = spec.place(values, strata)  # type: ignore[arg-type]
+    placed = spec.place(values, strata)
     counts = np.cumsum(np.bincount(placed.positions, minlength=1 << spec.bits)).astype(np.float64)
     noise = both_servers(spec.noise, 1, spec.bits, np.random.default_rng(seed))[0]
     return Release.of_whole(spec, placed.positions.size, counts + noise)

@@ -1,10 +1,11 @@
 """Part of `python -m bench core`: what parties and analysts wait for. Smoothing against cvxopt, and a dealer's CPU."""
 
 import argparse
-import io
+import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from bench.measure import best_in_turn
 from bench.output import Result
 from campaign.spec import Campaign
 from dealer.derive import Source
-from dealer.records import from_csv
+from dealer.records import Options, from_file
 from dealer.sending import BATCH
 
 DEPTH = 15
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def results(args: argparse.Namespace) -> list[Result]:
-    return [*_smoothing(args), *_large(args), _dealer(args)]
+    return [*_smoothing(args), *_large(args), _dealer(args), _help()]
 
 
 def noisy_curve(name: str, depth: int, seed: int) -> tuple[Floats, float]:
@@ -78,8 +79,6 @@ def _large(args: argparse.Namespace) -> list[Result]:
 
 def million(seed: int) -> None:
     """Run by `_large`: prints seconds and the process's peak of memory."""
-    import resource
-
     curve, n = noisy_curve(PAPER, 20, seed)
     start = time.perf_counter()
     smooth.tree(curve, n, mechanism=PAPER)
@@ -95,7 +94,7 @@ def _dealer(args: argparse.Namespace) -> Result:
     best = float("inf")
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
-        placed = from_csv(io.StringIO(text), "value", None).place(campaign)
+        placed = from_file(text.encode(), Options("value"), campaign.grid.is_value).place(campaign)
         shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):
@@ -103,3 +102,14 @@ def _dealer(args: argparse.Namespace) -> Result:
         best = min(best, time.process_time() - start)
     what = "CPU seconds of a dealer for 100 000 values, D = 16: CSV to envelopes for both servers"
     return Result.at_most("dealer_100k_cpu_s", best, 1.5, what)
+
+
+def _help() -> Result:
+    """What a user waits for who asks an installed program what it can do; the best of five."""
+    took = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([Path(sys.executable).with_name("fss-analyst"), "--help"], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return Result.at_most("analyst_help_cpu_s", min(took), 0.2, "CPU seconds of fss-analyst --help")

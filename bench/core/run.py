@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from bench import output
-from bench.core import analysis, keys, noise, roles
+from bench.core import analysis, kernel, keys, noise, roles
 from bench.output import Result, print_table, write_json
 from fss import dcf
 from fss.backends import using
@@ -20,7 +20,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=20, help="noisy curves for a mean squared error")
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
-    results = [*keys.against_aes(args), *keys.against_sycret(args), _memory(args)]
+    results = [*keys.against_aes(args), *kernel.results(args), *keys.against_sycret(args), _memory(args)]
     results += [*noise.results(args), *roles.results(args), *analysis.results(args)]
     print_table(results)
     write_json(args.json, results, args.seed)

@@ -255,7 +255,7 @@ def _keep(pair: Pair, out: Path) -> None:
     processes = " ".join(str(process.pid) for process in pair.processes if process is not None)
     folder = os.path.relpath(out)
     print(f"The servers are still up (processes {processes}). Try, in this folder:\n")
-    print(f"  . {folder}/campaign.env; export FSS_TOKEN=$(cat {folder}/pair/server0/analyst.token)")
+    print(f"  . {folder}/campaign.env; export FSS_ANALYST_TOKEN=$(cat {folder}/pair/server0/analyst.token)")
     for command in (
         "quantile --stratum event",
         "roc --plot roc.png",

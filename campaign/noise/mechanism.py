@@ -32,6 +32,7 @@ MAX_EPSILON, MIN_EPSILON_EACH = 20.0, 0.01
 # Bits of the pseudorandom function that decide one draw (servers/release/noise.py).
 DRAW_BITS = 128
 MAX_CURVE_BITS = 26  # of a whole curve that is held in memory
+CURVE_BITS = 20  # up to which servers make whole curves, unless they are set otherwise
 
 Positions = NDArray[np.int64]
 Counts = NDArray[np.int64]

@@ -9,7 +9,7 @@ formula above is a matter of counting, not of floating point:
 
 - An entry is scaled so that the largest of its level has `SCALE_BITS` bits; entries below 2^(SCALE_BITS - KEPT_BITS),
   that is below 2^-KEPT_BITS of the largest, are cut to zero. So every entry has at least KEPT_BITS significant bits.
-- A convolution is one product of two large integers and exact.
+- A convolution is the square of one large integer and exact.
 - Each entry is rounded down once, when it is tilted by exp(-w |z|): a relative error of at most 2^(2 - KEPT_BITS).
 
 These errors do not pile up in the privacy loss, because the sampler normalises by the exact convolution of the rounded
@@ -20,9 +20,11 @@ up to that one relative error. docs/privacy.md has the argument.
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from functools import cached_property, lru_cache
+from itertools import accumulate
+from operator import sub
 
 import numpy as np
-from gmpy2 import mpz
+from gmpy2 import mpz, pack, unpack
 from numpy.typing import NDArray
 
 SCALE_BITS = 256
@@ -60,16 +62,36 @@ class Table:
         return low, [self.half[abs(z)] * self.half[abs(p - z)] for z in range(low, high + 1)]
 
     def convolved(self) -> list[int]:
-        """F_{l+1}(p) for p = 0, 1, ..., 2 reach, exactly: the square of a polynomial, as one product of integers."""
-        width = (2 * self.half[0].bit_length() + (2 * len(self.half)).bit_length() + 7) // 8
-        packed = b"".join(int(f).to_bytes(width, "little") for f in (*self.half[:0:-1], *self.half))
-        square = int(mpz(int.from_bytes(packed, "little")) ** 2)
-        digits = square.to_bytes(2 * len(packed), "little")
-        middle = 2 * self.reach * width
-        return [
-            int.from_bytes(digits[at : at + width], "little")
-            for at in range(middle, middle + (2 * self.reach + 1) * width, width)
-        ]
+        """F_{l+1}(p) for p = 0, 1, ..., 2 reach, exactly."""
+        right = list(map(mpz, self.half))
+        return square([*right[:0:-1], *right], 2 * right[0].bit_length() + (2 * len(right)).bit_length())
+
+
+def square(palindrome: list[int], width: int) -> list[int]:
+    """The square of this polynomial, of which no coefficient has more than `width` bits, from the middle on.
+
+    As one product of integers. The square c is a palindrome too, so its coefficients may overlap by nearly half: with
+    c_i = low_i + high_i 2^apart digit i of the product is low_i + high_{i-1}, and digit i from the other end is
+    high_i + low_{i-1}, which is solved from the ends to the middle. A digit that is smaller than any high part may have
+    lost a carry to the next; with 24 bits to spare that is rare, and then the coefficients are kept apart.
+    """
+    apart, half = width // 2 + 24, len(palindrome)
+    whole = pack(palindrome, apart)
+    digits = unpack(whole * whole, apart)
+    digits += [mpz(0)] * (2 * half - len(digits))
+    if min(digits[1:-1], default=0) >> max(0, width - apart) == 0:
+        return _square_apart(palindrome, width)
+    low, high = digits[:half], digits[: -half - 1 : -1]
+    steps = [low[0], *map(sub, low[1:], high)]
+    low[0::2], low[1::2] = accumulate(steps[0::2]), accumulate(steps[1::2])
+    high[1:] = map(sub, high[1:], low)
+    return [a + (b << apart) for a, b in zip(reversed(low), reversed(high), strict=True)]
+
+
+def _square_apart(polynomial: list[int], width: int) -> list[int]:
+    whole = pack(polynomial, width)
+    found: list[int] = unpack(whole * whole >> (len(polynomial) - 1) * width, width)
+    return found + [mpz(0)] * (len(polynomial) - len(found))
 
 
 def exponential(w: float) -> int:
@@ -82,13 +104,14 @@ def tilt(values: list[int], w: float) -> tuple[int, ...]:
     """values[k] exp(-w k), brought to the scale of a table and cut where it becomes negligible."""
     ratio, power, tilted = mpz(exponential(w)), mpz(1) << _FINE_BITS, []
     shift = values[0].bit_length() - 1 + _FINE_BITS - SCALE_BITS
+    smallest = mpz(_SMALLEST)
     for value in values:
-        entry = (value * power) >> shift
-        if entry < _SMALLEST:
+        entry = (power * value) >> shift
+        if entry < smallest:
             break
-        tilted.append(int(entry))
+        tilted.append(entry)
         power = (power * ratio) >> _FINE_BITS
-    return tuple(tilted)
+    return tuple(map(int, tilted))
 
 
 @lru_cache(maxsize=8)

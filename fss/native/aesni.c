@@ -1,12 +1,10 @@
 /* Any x86-64 processor with AES: one block an instruction. */
+#ifdef __x86_64__
 #define TARGET "aes,sse4.2"
 #define BLOCKS_PER_VECTOR 1
-#include "vector.h"
-#include "field.h"
-#include "eval.h"
-#include "gen.h"
+#include "loops.h"
 
-const struct set fss_aesni = {"aesni", gen, eval};
+const struct set fss_aesni = SET("aesni");
 
 /* FIPS 197, 5.2; the round constant must be a literal. */
 INLINE __m128i next_round(__m128i key, __m128i assist)
@@ -31,3 +29,4 @@ void fss_schedule(struct schedule *schedule, const uint8_t keys[HASHES][16])
 {
     for (int i = 0; i < HASHES; i++) expand_key(schedule->round[i], keys[i]);
 }
+#endif

@@ -1,8 +1,13 @@
-/* Evaluation: a group of keys walks down the tree, depth first, to the points that are wanted.
+/* Evaluation: a group of keys walks down the tree, depth first, to the points that are wanted. Where keys are few, each
+ * walks from many nodes at once (lanes.h).
  *
  * Which nodes are visited follows from the points, which are public. Control bits act as masks.
  */
 #include <stdlib.h>
+
+/* With few points memory is what an evaluation waits for, and whole pages of a row are read in place. With many, the
+ * words of few keys are copied together, so that they stay in the cache while the tree below them is walked. */
+enum { FEW_ANSWERS = 32, LARGE_GROUP = 512, SMALL_GROUP = 64 };
 
 struct node {
     uint64_t *lo, *hi, *collected;
@@ -10,17 +15,16 @@ struct node {
 
 struct group {
     const struct eval_job *job;
-    size_t first, count; /* which keys */
-    struct rows words;   /* theirs, in place or copied */
-    uint64_t *live;      /* p for a key; 0 for what fills up the last stripe, so that its values count as 0 */
+    size_t first, keys; /* which keys */
+    size_t count;       /* lanes: keys, times the nodes that each walks from */
+    int top;            /* the level of those nodes */
+    uint64_t place[SMALL_GROUP]; /* of each node, counted from the left */
+    struct rows words;  /* of the lanes, in place or copied */
+    uint64_t *live;     /* p for a lane; 0 for what fills up the last stripe, so that its values count as 0 */
     struct node nodes[2 * MAX_BITS], root; /* two for each level */
     uint64_t *copy, *each;
-    uint64_t *running; /* for a check: sums of each key (check.h) */
+    uint64_t *running, *planes; /* for a check: sums of each lane, its weights, and then what is seen (check.h) */
 };
-
-/* With few points memory is what an evaluation waits for, and whole pages of a row are read in place. With many, the
- * words of few keys are copied together, so that they stay in the cache while the tree below them is walked. */
-enum { FEW_ANSWERS = 32, LARGE_GROUP = 512, SMALL_GROUP = 64 };
 
 static size_t group_size(const struct eval_job *job)
 {
@@ -98,128 +102,9 @@ LOOP void expand(const struct group *g, int level, const struct node *at, const 
     else expand_to(g, level, at, left, right, 1);
 }
 
-/* The corrections of the leaves. */
-struct leaf_words {
-    const char *start;
-    ptrdiff_t stride;
-    const uint64_t *live;
-};
-
-INLINE struct leaf_words leaf_words(const struct group *g)
-{
-    return (struct leaf_words){row(g, level_word(&g->job->shape, depth(&g->job->shape))), g->words.stride, g->live};
-}
-
-/* A terminal node's leaf values before what was collected (at most 5p + 7) is added, at most 2p, for one stripe and two
- * leaves. */
-INLINE void leaf_pair(struct leaf_words words, const struct seeds *s, const struct schedule *schedule, int pair, size_t k,
-                      V x[2][STRIPE])
-{
-    const char *cw = words.start + 2 * pair * words.stride;
-    hash(s, schedule->round[pair], x[0], x[1]);
-    UNROLL for (int i = 0; i < STRIPE; i++) {
-        size_t j = k + i * WORDS;
-        V live = load(words.live + j);
-        x[0][i] = (x[0][i] & live) + (s->t[i] & load(cw + 8 * j));
-        x[1][i] = (x[1][i] & live) + (s->t[i] & load(cw + words.stride + 8 * j));
-    }
-}
-
-/* Four words of at most 2p, less 4 in all, still fit; so do four of at most p + 7. */
-INLINE V stripe_sum(const V x[STRIPE]) { return fold(x[0] + x[1] + x[2] + x[3]); }
-
-/* What the leaves of a terminal node are in sum over the group, before what was collected is added to each. */
-struct leaf_totals {
-    V leaf[MAX_LEAVES], collected;
-};
-
-INLINE void clear(struct leaf_totals *totals)
-{
-    UNROLL for (int i = 0; i < MAX_LEAVES; i++) totals->leaf[i] = (V){0};
-    totals->collected = (V){0};
-}
-
-/* Of words of at most p + 7 seven fit. */
-enum { FOLD_TOTALS_EVERY = 4 };
-
-INLINE V counted(V total, const V x[STRIPE], size_t k)
-{
-    total += stripe_sum(x);
-    return k / STRIPE_KEYS % FOLD_TOTALS_EVERY == FOLD_TOTALS_EVERY - 1 ? fold(total) : total;
-}
-
-/* A stripe's seeds and what it has collected, at most p + 7. */
-INLINE void start_leaves(const struct node *at, size_t k, struct seeds *s, V v[STRIPE], struct leaf_totals *totals,
-                         int has_values)
-{
-    UNROLL for (int i = 0; i < STRIPE; i++) {
-        sigma(s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-        v[i] = has_values ? fold(load(at->collected + k + i * WORDS)) : (V){0};
-    }
-    if (has_values) totals->collected = counted(totals->collected, v, k);
-}
-
-INLINE void count_leaves(struct leaf_totals *totals, int pair, size_t k, V x[2][STRIPE])
-{
-    totals->leaf[2 * pair] = counted(totals->leaf[2 * pair], x[0], k);
-    totals->leaf[2 * pair + 1] = counted(totals->leaf[2 * pair + 1], x[1], k);
-}
-
-/* At most p + 7 each. */
-INLINE void finish_leaves(const struct leaf_totals *totals, uint64_t sums[MAX_LEAVES])
-{
-    V collected = fold(totals->collected);
-    for (int i = 0; i < MAX_LEAVES; i++) sums[i] = total(fold(fold(totals->leaf[i]) + collected));
-}
-
-INLINE void leaf_sums_of(const struct group *g, const struct node *at, const int wanted[PAIRS],
-                         uint64_t sums[MAX_LEAVES], int has_values)
-{
-    const struct schedule *schedule = g->job->schedule;
-    const struct leaf_words words = leaf_words(g);
-    struct leaf_totals totals;
-    clear(&totals);
-    for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
-        struct seeds s;
-        V v[STRIPE], x[2][STRIPE];
-        start_leaves(at, k, &s, v, &totals, has_values);
-        UNROLL for (int pair = 0; pair < PAIRS; pair++)
-            if (wanted[pair]) {
-                leaf_pair(words, &s, schedule, pair, k, x);
-                count_leaves(&totals, pair, k, x);
-            }
-    }
-    finish_leaves(&totals, sums);
-}
-
-LOOP void leaf_sums(const struct group *g, const struct node *at, const int wanted[PAIRS], uint64_t sums[MAX_LEAVES])
-{
-    if (g->job->shape.has_values) leaf_sums_of(g, at, wanted, sums, 1);
-    else leaf_sums_of(g, at, wanted, sums, 0);
-}
-
-/* What they are for each key, canonical. */
-LOOP void leaf_each(const struct group *g, const struct node *at, const int wanted[PAIRS])
-{
-    size_t size = group_size(g->job);
-    for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
-        struct seeds s;
-        V x[2][STRIPE];
-        UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-        UNROLL for (int pair = 0; pair < PAIRS; pair++)
-            if (wanted[pair]) {
-                leaf_pair(leaf_words(g), &s, g->job->schedule, pair, k, x);
-                UNROLL for (int i = 0; i < STRIPE; i++) {
-                    size_t j = k + i * WORDS;
-                    V v = load(at->collected + j);
-                    store(g->each + 2 * pair * size + j, canonical(x[0][i] + v));
-                    store(g->each + (2 * pair + 1) * size + j, canonical(x[1][i] + v));
-                }
-            }
-    }
-}
-
+#include "leaves.h"
 #include "check.h"
+#include "lanes.h"
 
 static int leaf_of(const struct eval_job *job, uint64_t answer)
 {
@@ -232,6 +117,10 @@ static void finish(const struct group *g, const struct node *at, uint64_t from, 
     const struct eval_job *job = g->job;
     uint64_t sums[MAX_LEAVES];
     int wanted[PAIRS] = {0};
+    if (g->top) {
+        finish_lanes(g, at, from);
+        return;
+    }
     for (uint64_t a = from; a < to; a++) wanted[leaf_of(job, a) / 2] = 1;
     if (job->sums) {
         if (job->weights) check_leaves(g, at, from / leaves(&job->shape), sums);
@@ -276,24 +165,31 @@ static void walk(const struct group *g, int level, const struct node *at, uint64
     if (middle < to) walk(g, level + 1, right, middle, to);
 }
 
+/* Copy the words of the group's keys together, once for each node that they walk from. */
+static void copy_words(struct group *g, size_t size)
+{
+    for (int w = 0; w < key_words(&g->job->shape); w++) {
+        uint64_t *to = g->copy + w * size;
+        for (size_t lane = 0; lane < g->count; lane += g->keys) memcpy(to + lane, row(g, w), 8 * g->keys);
+        memset(to + g->count, 0, 8 * (size - g->count));
+    }
+    g->words = (struct rows){(char *)g->copy, 8 * size};
+}
+
 /* The next keys of the job. */
 static void set_group(struct group *g, size_t first)
 {
     const struct eval_job *job = g->job;
     size_t size = group_size(job), left = job->keys - first;
     g->first = first;
-    g->count = left < size ? left : size;
+    g->keys = left < size ? left : size;
+    set_top(g);
+    g->count = g->keys << g->top;
     g->words = (struct rows){job->words.start + 8 * first, job->words.stride};
-    if (g->count < size || size == SMALL_GROUP) {
-        for (int w = 0; w < key_words(&job->shape); w++) {
-            memcpy(g->copy + w * size, row(g, w), 8 * g->count);
-            memset(g->copy + w * size + g->count, 0, 8 * (size - g->count));
-        }
-        g->words = (struct rows){(char *)g->copy, 8 * size};
-    }
+    if (g->keys < size || size == SMALL_GROUP) copy_words(g, size);
     for (size_t k = 0; k < size; k++) g->live[k] = k < g->count ? P : 0;
-    memcpy(g->root.lo, row(g, ROOT_LO), 8 * g->count);
-    memcpy(g->root.hi, row(g, ROOT_HI), 8 * g->count);
+    memcpy(g->root.lo, row(g, ROOT_LO), 8 * g->keys);
+    memcpy(g->root.hi, row(g, ROOT_HI), 8 * g->keys);
     if (job->weights) memset(g->running, 0, 8 * size * RUNNING);
 }
 
@@ -308,13 +204,14 @@ static struct node take_node(uint64_t **memory, size_t size)
 static void *make_group(struct group *g)
 {
     const struct shape *shape = &g->job->shape;
-    size_t size = group_size(g->job), arrays = key_words(shape) + MAX_LEAVES + 1 + 3 * (2 * depth(shape) + 1) + RUNNING;
+    size_t size = group_size(g->job), check = g->job->weights ? RUNNING + PLANES : 0;
+    size_t arrays = key_words(shape) + MAX_LEAVES + 1 + 3 * (2 * depth(shape) + 1) + check;
     uint64_t *memory = aligned_alloc(64, 8 * size * arrays), *next = memory;
     if (!memory) return NULL;
     g->copy = next, next += key_words(shape) * size;
     g->each = next, next += MAX_LEAVES * size;
     g->live = next, next += size;
-    g->running = next, next += RUNNING * size;
+    if (check) g->running = next, g->planes = next + RUNNING * size, next += check * size;
     g->root = take_node(&next, size);
     memset(g->root.collected, 0, 8 * size);
     for (int i = 0; i < 2 * depth(shape); i++) {
@@ -324,6 +221,14 @@ static void *make_group(struct group *g)
     return memory;
 }
 
+static void walk_group(struct group *g)
+{
+    struct node at = g->root;
+    if (g->top) at = walk_top(g);
+    walk(g, g->top, &at, 0, g->job->answers >> g->top);
+    if (g->job->weights) write_seen(g);
+}
+
 static int eval(const struct eval_job *job)
 {
     struct group g = {.job = job};
@@ -331,8 +236,7 @@ static int eval(const struct eval_job *job)
     if (!memory) return -1;
     for (size_t first = 0; first < job->keys; first += group_size(job)) {
         set_group(&g, first);
-        walk(&g, 0, &g.root, 0, job->answers);
-        if (job->weights) write_seen(&g);
+        walk_group(&g);
     }
     free(memory);
     return 0;

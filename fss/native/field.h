@@ -12,6 +12,20 @@ INLINE V canonical(V x)
 
 static inline uint64_t fold_word(uint64_t x) { return (x & P) + (x >> 61); }
 
+/* From at most p + 7. A mask, not a comparison: that the compiler would be free to make a branch of. */
+static inline uint64_t canonical_word(uint64_t x)
+{
+    uint64_t less = x - P;
+    return less + (P & -(less >> 63));
+}
+
+/* At most p + 7, for two of at most p + 7: 2^122 = 1 too. */
+static inline uint64_t mul_words(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return fold_word(((uint64_t)product & P) + (uint64_t)(product >> 61));
+}
+
 /* The sum of a vector's words, each at most p + 7. */
 INLINE uint64_t total(V x)
 {

@@ -32,8 +32,8 @@ INLINE void correct_value(const struct batch *batch, struct path *path, int leve
         size_t j = k + i * WORDS;
         V right = mask_of(load(batch->alpha + j) << (64 - shape->bits + level)), beta = load(batch->beta + j);
         V sign = path->seeds[1].t[i] & P, v_alpha = path->v_alpha[i];
-        V lose0 = select(right, v[0][0][i], v[0][1][i]) & P, keep0 = select(right, v[0][1][i], v[0][0][i]) & P;
-        V lose1 = select(right, v[1][0][i], v[1][1][i]) & P, keep1 = select(right, v[1][1][i], v[1][0][i]) & P;
+        V lose0 = blend(right, v[0][0][i], v[0][1][i]) & P, keep0 = blend(right, v[0][1][i], v[0][0][i]) & P;
+        V lose1 = blend(right, v[1][0][i], v[1][1][i]) & P, keep1 = blend(right, v[1][1][i], v[1][0][i]) & P;
         V v_cw = canonical(lose1 + (lose0 ^ P) + (v_alpha ^ P) + (beta & ~right));
         path->v_alpha[i] = canonical(v_alpha + (keep1 ^ P) + keep0 + v_cw);
         store(batch->words[level_word(shape, level) + 2] + j, canonical(v_cw ^ sign));
@@ -55,7 +55,7 @@ INLINE void descend(const struct batch *batch, struct path *path, int level, siz
         V left_lo = child[0][0][0][i] ^ child[1][0][0][i], left_hi = child[0][0][1][i] ^ child[1][0][1][i];
         V right_lo = child[0][1][0][i] ^ child[1][1][0][i], right_hi = child[0][1][1][i] ^ child[1][1][1][i];
         V turn_left = ~(left_lo ^ right) & TOP_BIT, turn_right = (right_lo ^ right) & TOP_BIT;
-        V cw_lo = (select(right, left_lo, right_lo) & ~TOP_BIT) | turn_left, cw_hi = select(right, left_hi, right_hi);
+        V cw_lo = (blend(right, left_lo, right_lo) & ~TOP_BIT) | turn_left, cw_hi = blend(right, left_hi, right_hi);
         V apart = turn_left ^ turn_right;
         store(cw[0] + j, cw_lo);
         store(cw[1] + j, cw_hi);
@@ -63,8 +63,8 @@ INLINE void descend(const struct batch *batch, struct path *path, int level, siz
         cw_lo ^= apart & right;
         for (int b = 0; b < 2; b++) {
             V t = path->seeds[b].t[i];
-            path->lo[b][i] = select(right, child[b][1][0][i], child[b][0][0][i]) ^ (t & cw_lo);
-            path->hi[b][i] = select(right, child[b][1][1][i], child[b][0][1][i]) ^ (t & cw_hi);
+            path->lo[b][i] = blend(right, child[b][1][0][i], child[b][0][0][i]) ^ (t & cw_lo);
+            path->hi[b][i] = blend(right, child[b][1][1][i], child[b][0][1][i]) ^ (t & cw_hi);
         }
     }
 }

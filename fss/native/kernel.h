@@ -1,4 +1,4 @@
-/* What the boundary (module.c) and the loops (gen.h, eval.h) agree on.
+/* What the boundary (module.c) and the loops (loops.h) agree on.
  *
  * The loops are written once, for vectors of any width, and compiled once for each instruction set; `struct set` is one
  * result of that. Keys are laid out as fss/keys.py says: row w holds word w of all keys.
@@ -6,8 +6,8 @@
 #ifndef FSS_KERNEL_H
 #define FSS_KERNEL_H
 
-#if !defined(__x86_64__) || !defined(__GNUC__)
-#error "this kernel is for x86-64 and a compiler with GNU vector extensions; fss uses numpy elsewhere"
+#if !defined(__GNUC__) || !(defined(__x86_64__) || (defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__))
+#error "this kernel is for x86-64 and AArch64 and a compiler with GNU vector extensions; fss uses numpy elsewhere"
 #endif
 
 #include <stddef.h>
@@ -70,14 +70,18 @@ struct eval_job {
     struct rows seen;
 };
 
-/* Both return 0, or -1 if there is no memory. */
 struct set {
     const char *name;
+    /* Both return 0, or -1 if there is no memory. */
     int (*gen)(const struct gen_job *);
     int (*eval)(const struct eval_job *);
+    void (*make_canonical)(uint64_t *words, size_t count);
+    /* Hash `stripes` times `blocks` blocks, to time it. */
+    uint64_t (*hash_alone)(const struct schedule *, size_t stripes);
+    int blocks;
 };
 
-extern const struct set fss_aesni, fss_vaes256, fss_vaes512;
+extern const struct set fss_aesni, fss_vaes256, fss_vaes512, fss_neon;
 
 /* Those that this processor has, best first; how many. */
 enum { MAX_SETS = 3 };

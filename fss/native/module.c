@@ -4,7 +4,9 @@
  * ever data, and a point that another thread changes meanwhile moves an answer, never an address.
  */
 #define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000 /* one binary for every Python from 3.11 on */
 #include <Python.h>
+#include <string.h>
 
 #include "kernel.h"
 
@@ -220,6 +222,38 @@ static PyObject *py_observe(PyObject *self, PyObject *args)
     return py_eval(args, "piy*OOOO", 1);
 }
 
+PyDoc_STRVAR(canonical_doc, "canonical(words): bring every word of this array into [0, p), in place");
+static PyObject *py_canonical(PyObject *self, PyObject *given)
+{
+    Py_buffer array;
+    (void)self;
+    if (get_array(given, &array, 1, PyBUF_WRITABLE, "words")) return NULL;
+    if (!need((uintptr_t)array.buf % 8 == 0, "words must be aligned")) {
+        const struct set *use = chosen;
+        Py_BEGIN_ALLOW_THREADS use->make_canonical(array.buf, array.shape[0]);
+        Py_END_ALLOW_THREADS
+    }
+    PyBuffer_Release(&array);
+    return finished(0);
+}
+
+PyDoc_STRVAR(hash_alone_doc, "hash_alone(stripes): hash some blocks so many times, to time it; how many they are");
+static PyObject *py_hash_alone(PyObject *self, PyObject *args)
+{
+    static const uint8_t keys[HASHES][16];
+    const struct set *use = chosen;
+    struct schedule schedule;
+    Py_ssize_t stripes;
+    volatile uint64_t sum; /* or the compiler would see that nobody asks for it */
+    (void)self;
+    if (!PyArg_ParseTuple(args, "n", &stripes) || need(stripes >= 0, "stripes must not be negative")) return NULL;
+    fss_schedule(&schedule, keys);
+    Py_BEGIN_ALLOW_THREADS sum = use->hash_alone(&schedule, stripes);
+    Py_END_ALLOW_THREADS
+    (void)sum;
+    return PyLong_FromLong(use->blocks);
+}
+
 PyDoc_STRVAR(sets_doc, "sets(): the instruction sets that this processor has, best first");
 static PyObject *py_sets(PyObject *self, PyObject *args)
 {
@@ -227,8 +261,7 @@ static PyObject *py_sets(PyObject *self, PyObject *args)
     PyObject *names = PyTuple_New(set_count);
     for (int i = 0; names && i < set_count; i++) {
         PyObject *name = PyUnicode_FromString(sets[i]->name);
-        if (!name) Py_CLEAR(names);
-        else PyTuple_SET_ITEM(names, i, name);
+        if (!name || PyTuple_SetItem(names, i, name)) Py_CLEAR(names);
     }
     return names;
 }
@@ -252,6 +285,8 @@ static PyMethodDef methods[] = {
     {"each", py_each, METH_VARARGS, each_doc},
     {"add", py_add, METH_VARARGS, add_doc},
     {"observe", py_observe, METH_VARARGS, observe_doc},
+    {"canonical", py_canonical, METH_O, canonical_doc},
+    {"hash_alone", py_hash_alone, METH_VARARGS, hash_alone_doc},
     {"sets", py_sets, METH_NOARGS, sets_doc},
     {"choose", py_choose, METH_VARARGS, choose_doc},
     {0},

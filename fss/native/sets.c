@@ -1,6 +1,7 @@
-/* What this processor can do, by CPUID. */
+/* What this processor can do, by CPUID, or by what the system says. */
 #include "kernel.h"
 
+#if defined(__x86_64__)
 int fss_sets(const struct set *sets[MAX_SETS])
 {
     int count = 0;
@@ -11,3 +12,20 @@ int fss_sets(const struct set *sets[MAX_SETS])
     sets[count++] = &fss_aesni;
     return count;
 }
+#else
+#if defined(__linux__)
+#include <sys/auxv.h>
+
+static int has_aes(void) { return (getauxval(AT_HWCAP) >> 3 & 1) != 0; } /* HWCAP_AES */
+#elif defined(__APPLE__)
+static int has_aes(void) { return 1; } /* all of them */
+#else
+static int has_aes(void) { return 0; }
+#endif
+
+int fss_sets(const struct set *sets[MAX_SETS])
+{
+    sets[0] = &fss_neon;
+    return has_aes();
+}
+#endif

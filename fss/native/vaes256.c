@@ -1,9 +1,8 @@
 /* Two blocks an instruction. */
+#ifdef __x86_64__
 #define TARGET "vaes,aes,avx2"
 #define BLOCKS_PER_VECTOR 2
-#include "vector.h"
-#include "field.h"
-#include "eval.h"
-#include "gen.h"
+#include "loops.h"
 
-const struct set fss_vaes256 = {"vaes256", gen, eval};
+const struct set fss_vaes256 = SET("vaes256");
+#endif

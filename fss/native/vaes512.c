@@ -1,9 +1,8 @@
 /* Four blocks an instruction. */
+#ifdef __x86_64__
 #define TARGET "vaes,aes,avx512f"
 #define BLOCKS_PER_VECTOR 4
-#include "vector.h"
-#include "field.h"
-#include "eval.h"
-#include "gen.h"
+#include "loops.h"
 
-const struct set fss_vaes512 = {"vaes512", gen, eval};
+const struct set fss_vaes512 = SET("vaes512");
+#endif

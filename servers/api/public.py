@@ -1,8 +1,9 @@
 """Routes for anybody: is the server there, and what is a campaign about?"""
 
 import asyncio
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse
 
 from campaign.errors import Unavailable
@@ -10,6 +11,8 @@ from campaign.spec import to_base64url
 from servers.api.requests import CampaignId, entry_of, server_of
 
 router = APIRouter()
+
+Known = Annotated[str | None, Query(description="the digest of a campaign that need not be repeated")]
 
 
 @router.get("/healthz", tags=["operation"])
@@ -29,10 +32,15 @@ async def readyz(request: Request) -> dict[str, str]:
 
 
 @router.get("/v1/campaigns/{cid}", tags=["campaign"])
-async def show(cid: CampaignId, request: Request) -> JSONResponse:
-    """What a party needs to know before it takes part: the whole campaign, its digest and its state."""
+async def show(cid: CampaignId, request: Request, known: Known = None) -> JSONResponse:
+    """What a party needs to know before it takes part: the whole campaign, its digest and its state.
+
+    Whoever has read the campaign at the other server says so by its digest, and is spared a second copy.
+    """
     server, entry = server_of(request), await entry_of(request, cid)
     wave = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id)
-    fields = entry.campaign.model_dump(mode="json", by_alias=True)
-    about = {"campaign": fields, "digest": to_base64url(entry.campaign.digest), "state": wave.state}
-    return JSONResponse({**about, "server": server.role})
+    digest = to_base64url(entry.campaign.digest)
+    about = {"digest": digest, "state": wave.state, "server": server.role}
+    if known == digest:
+        return JSONResponse(about)
+    return JSONResponse({"campaign": entry.campaign.model_dump(mode="json", by_alias=True), **about})

@@ -8,12 +8,13 @@ that server knows. Never give an auditor the keys of both servers.
 """
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
-from campaign.errors import NotSealed
-from campaign.spec import from_base64url
+from campaign.errors import InvalidInput, NotSealed
+from campaign.spec import ID_BYTES, from_base64url
 from client.identity import Identity
 from client.program import BadSettings
 from servers.release.evidence import Evidence
@@ -28,7 +29,9 @@ from servers.storage.waves import UploadSet
 
 def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of this server."""
-    storage, entry, sealed = _open(settings, campaign_id)
+    with closing(Storage(settings.database_url)) as storage:
+        entry, sealed = _sealed(storage, campaign_id)
+        ids = storage.uploads.ids(entry.campaign.id)
     folder = Folder(settings.data, entry.campaign.id)
     if sealed.key_file is None or not is_whole(folder.keys, sealed.key_file):
         raise NotSealed("the keys are not in one file yet; wait until the curve is ready")
@@ -37,7 +40,7 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     _make(out)
     _write(out / "campaign.json", entry.campaign.canonical)
     _write(out / "statement", statement.to_json().encode())
-    _write(out / "ids", storage.uploads.ids(entry.campaign.id))
+    _write(out / "ids", ids)
     _write(out / "noise.secret", noise.seed.hex().encode())
     _write(out / "keys", b"")
     shutil.copyfile(folder.keys, out / "keys")
@@ -45,7 +48,8 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
 
 def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of the other server."""
-    _, entry, sealed = _open(settings, campaign_id)
+    with closing(Storage(settings.database_url)) as storage:
+        entry, sealed = _sealed(storage, campaign_id)
     folder = Folder(settings.data, entry.campaign.id)
     kept = Evidence(folder.path, sealed.checksum)
     if kept.statement() is None:
@@ -61,10 +65,13 @@ def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
             np.save(out / f"{kind}.npy", curve)
 
 
-def _open(settings: Settings, campaign_id: str) -> tuple[Storage, Entry, UploadSet]:
-    storage = Storage(settings.database_url)
-    entry = storage.campaigns.get(from_base64url(campaign_id, 32, "a campaign's id"))
-    return storage, entry, storage.waves.get(entry.campaign.id).sealed
+def _sealed(storage: Storage, campaign_id: str) -> tuple[Entry, UploadSet]:
+    try:
+        given = from_base64url(campaign_id, ID_BYTES, "a campaign's id")
+    except ValueError as error:
+        raise InvalidInput(str(error)) from None
+    entry = storage.campaigns.get(given)
+    return entry, storage.waves.get(given).sealed
 
 
 def _make(out: Path) -> None:

@@ -71,7 +71,7 @@ async def _never() -> bool:
 
 
 def verify(keys: Path, evidence: Path) -> list[Finding]:
-    """Every finding; the server was honest if all of them say so."""
+    """Every finding; the server was honest if all of them say so. A file that is missing is an OSError."""
     campaign = Campaign.from_json((evidence / "campaign.json").read_bytes())
     said = Signed.model_validate_json((evidence / "statement").read_bytes()).statement
     findings = [_finding("statement", lambda: _statement(campaign, said, evidence))]

@@ -184,14 +184,14 @@ def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaig
                 ask._read_campaign(wrong)
 
 
-def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT) -> Done:
+def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT, stdin: str = "") -> Done:
     words = [command, url(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
-    return call(main, *words, cwd=cwd, env={"FSS_TOKEN": pair.servers[0].analyst})
+    return call(main, *words, stdin=stdin, cwd=cwd, env={"FSS_ANALYST_TOKEN": pair.servers[0].analyst})
 
 
 def test_as_a_process_of_its_own(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
     words = [sys.executable, "-m", "analyst.cli", "quantile", url(pair, truth[0]), "--ca", str(pair.folder / "ca.pem")]
-    env = {**os.environ, "FSS_TOKEN": pair.servers[0].analyst}
+    env = {**os.environ, "FSS_ANALYST_TOKEN": pair.servers[0].analyst}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == run(pair, truth[0], "quantile").stdout
@@ -239,10 +239,30 @@ def test_commands(pair: Pair, truth: tuple[Campaign, Array, Array], command: str
 
 def test_calibration_by_spending(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
-    done = run(pair, campaign, "calibration", "--ends", "0.3,0.5,1", "--spend", "0.3", "--json")
+    spend = ["calibration", "--ends", "0.3,0.5,1", "--spend", "0.3", "--json"]
+    before = run(pair, campaign, "budget").stdout
+    assert "in reserve\nspent " in before
+    for stdin, code, told in (
+        ("", 64, "nobody is there to be asked: spend it with --yes"),
+        ("n\n", 65, "nothing was spent"),
+    ):
+        done = run(pair, campaign, *spend, stdin=stdin)
+        assert (done.returncode, done.stdout) == (code, "")
+        assert "spend epsilon 0.3 of the" in done.stderr
+        assert told in done.stderr
+    assert run(pair, campaign, "budget").stdout == before
+    done = run(pair, campaign, *spend, stdin="y\n")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["epsilon"] == 0.3
     assert "remain" in done.stderr
+    assert run(pair, campaign, "budget").stdout != before
+    assert "spend epsilon" not in run(pair, campaign, *spend, "--yes").stderr
+
+
+def test_show_is_the_campaign(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+    shown = run(pair, truth[0], "show")
+    assert shown.returncode == 0, shown.stderr
+    assert Campaign.from_toml(shown.stdout) == truth[0]
 
 
 def test_the_report_is_one_page_that_needs_nothing_else(
@@ -334,10 +354,10 @@ def test_mistakes_are_one_line(
 
 
 def test_no_token_and_no_server(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FSS_TOKEN", raising=False)
+    monkeypatch.delenv("FSS_ANALYST_TOKEN", raising=False)
     assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 65
     assert "a token is needed" in capsys.readouterr().err
-    monkeypatch.setenv("FSS_TOKEN", "x")
+    monkeypatch.setenv("FSS_ANALYST_TOKEN", "x")
     monkeypatch.setattr("analyst.asking.ATTEMPTS", 1)
     assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 75
     assert "cannot be reached" in capsys.readouterr().err

@@ -14,10 +14,10 @@ from bench.communication import onehot, pointwise
 from bench.communication.findings import Found, Plan
 from bench.communication.model import crossover, fit
 from bench.communication.plots import draw
-from bench.communication.protocols import OURS, Study, both_pairs, study_campaign
+from bench.communication.protocols import Study, both_pairs, study_campaign
 from bench.communication.run import measure, run_all
 from bench.communication.tables import all_tables, summary
-from bench.communication.traffic import BaselinePair, Counted, Run
+from bench.communication.traffic import OURS, BaselinePair, Counted, Run
 from campaign.errors import InvalidUpload
 from harness.proxy import Proxy, Records
 from servers.release.noise import NoiseTree
@@ -76,7 +76,7 @@ def test_requests_and_connections_are_those_of_the_protocols(measured: Found) ->
         assert run.round_trips == (2 + run.queries if run.keep_alive else 3 * run.queries)
         assert run.requests["peer"] == run.queries
     for run in of(measured, OURS):
-        assert (run.round_trips, run.requests["peer"]) == (6, 4)
+        assert (run.round_trips, run.requests["peer"]) == (7, 10)
         assert run.requests["party"] == 4 * run.n
     for run in of(measured, onehot.NAME):
         assert run.round_trips == 3

@@ -2,10 +2,14 @@
 
 import math
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
 import pytest
+from gmpy2 import mpz
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from campaign.errors import InvalidCampaign
 from campaign.noise import tables
@@ -23,6 +27,18 @@ def test_convolution_is_exact() -> None:
     whole = [*half[:0:-1], *half]
     slow = [sum(whole[i] * whole[k - i] for i in range(7) if 0 <= k - i < 7) for k in range(13)]
     assert tables.Table(half).convolved() == slow[6:]
+
+
+@settings(deadline=None)
+@given(half=st.lists(st.integers(0, (1 << 256) - 1), min_size=1, max_size=40), bits=st.integers(1, 256))
+def test_squares_of_palindromes_whether_they_overlap_or_not(half: list[int], bits: int) -> None:
+    """Small numbers leave digits empty, where a carry could hide: then they are not packed that closely."""
+    half = [mpz(f >> (256 - bits)) for f in half]
+    whole, n = [*half[:0:-1], *half], len(half)
+    slow = [sum(map(mul, whole[p:], reversed(whole[p:]))) for p in range(2 * n - 1)]
+    width = 2 * bits + (2 * n).bit_length()
+    assert tables.square(whole, width) == slow
+    assert tables._square_apart(whole, width) == slow
 
 
 def test_exponentials_are_right_to_the_last_bits() -> None:

@@ -30,9 +30,9 @@ def test_frozen_digest() -> None:
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
-        '"title":"Risk score","unit":""}'
+        '"title":"Risk score","unit":"","value_name":""}'
     )
-    assert to_base64url(frozen.digest) == "j9A7TWjUOjo4ymD83JyiTMoKtcn7tH8osDGmYS5dVkM"
+    assert to_base64url(frozen.digest) == "i3daeZDY4wVc3AU-e12gBCBRu-1z_gWp6H3_y10LDDE"
 
 
 text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)

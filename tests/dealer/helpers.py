@@ -36,7 +36,7 @@ def sites(pair: Pair, campaign: Campaign, token: str | None = None, liar: Liar |
 def run(pair: Pair, campaign: Campaign, *args: str, stdin: str = "", cwd: Path = ROOT, command: str = "upload") -> Done:
     """fss-dealer."""
     line = [command, "--campaign", *urls(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
-    return call(main, *line, stdin=stdin, cwd=cwd, env={"FSS_TOKEN": pair.upload_tokens[campaign.id]})
+    return call(main, *line, stdin=stdin, cwd=cwd, env={"FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id]})
 
 
 def stored(pair: Pair, campaign: Campaign) -> list[int]:

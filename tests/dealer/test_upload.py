@@ -1,5 +1,6 @@
 """fss-dealer against two live servers: consent, receipts, interruptions, refusals, and what a file must not contain."""
 
+import gzip
 import json
 import os
 import signal
@@ -25,7 +26,7 @@ from tests.servers.test_answers import both_noises, true_curve
 def test_a_csv_file_arrives_exactly_once(pair: Pair, tmp_path: Path) -> None:
     campaign = make(pair, strata=["no", "yes"])
     rng = np.random.default_rng(1)
-    days, event = rng.integers(-5, 260, 2500), rng.choice(["no", "yes"], 2500)
+    days, event = rng.integers(-4, 204, 2500), rng.choice(["no", "yes"], 2500)
     lines = [f"p{i};{d};{e}" for i, (d, e) in enumerate(zip(days, event, strict=True))]
     (tmp_path / "data.csv").write_text("\ufeffpatient;days;event\n" + "\n".join(lines) + "\n")
     columns = ["--csv", "data.csv", "--column", "days", "--stratum-column", "event"]
@@ -144,7 +145,7 @@ def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tm
     (tmp_path / "v.csv").write_text("days\n" + "\n".join(map(str, values)) + "\n")
     command = [sys.executable, "-m", "dealer.cli", "upload", "--campaign", *urls(pair, campaign), "--yes"]
     command += ["--ca", str(pair.folder / "ca.pem"), "--csv", "v.csv", "--column", "days", "--receipt", "r.json"]
-    env = {**os.environ, "FSS_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
     for parts in (0, 1, 4):  # as far as it may come before it is killed
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and _done(tmp_path / "r.json") < parts:
@@ -208,3 +209,53 @@ def test_envelopes_with_proofs_pass_the_check(scheme: str) -> None:
         assert got.proofs is not None
         told.append(sum_and_messages(got.keys, got.proofs, challenge)[1])
     assert accept(told[0], told[1], challenge).all()
+
+
+def test_files_as_they_come_and_what_is_left_out(pair: Pair, tmp_path: Path) -> None:
+    campaign = make(pair)
+    (tmp_path / "d.csv.gz").write_bytes(gzip.compress("Alter;Größe\n3;1,5\nNA;1\n4;2\n".encode("latin-1")))
+    columns = ["--csv", "d.csv.gz", "--column", "Alter"]
+    stopped = run(pair, campaign, *columns, "--yes", cwd=tmp_path)
+    assert stopped.returncode == 65
+    assert "1 of 3 rows cannot be used: row 3: 'NA'" in stopped.stderr
+    assert "--skip-missing leaves them out" in stopped.stderr
+    shown = run(pair, campaign, *columns, "--skip-missing", "--dry-run", "--plot", cwd=tmp_path)
+    assert "read as Latin-1" in shown.stdout
+    assert "1 rows without a value are left out (1 NA)" in shown.stdout
+    assert "up to 9  ##" in shown.stdout
+    assert "nothing was sent" in shown.stdout
+    assert run(pair, campaign, *columns, "--skip-missing", "--yes", cwd=tmp_path).returncode == 0
+    assert stored(pair, campaign) == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["--value", "3", "--stratum", "yes"], 65, "this campaign has no strata: leave out --stratum"),
+        (["--value", "3", "--column", "x"], 64, "--column is for files"),
+        (["--csv", "-", "--stratum", "a", "--stratum-column", "b"], 64, "give one"),
+        (["--value", "3", "--plot"], 64, "it goes with --dry-run"),
+        (["--value", "900"], 65, "the value lies off the grid, which goes from 0 to 200: is this the right column?"),
+    ],
+)
+def test_options_without_effect_are_mistakes(pair: Pair, args: list[str], code: int, message: str) -> None:
+    campaign = make(pair)
+    done = run(pair, campaign, *args, "--yes", stdin="1\n")
+    assert (done.returncode, len(done.stderr.splitlines())) == (code, 1)
+    assert message in done.stderr
+    assert stored(pair, campaign) == [0, 0]
+
+
+def test_clipping_has_to_be_allowed(pair: Pair) -> None:
+    campaign = make(pair)
+    refused = run(pair, campaign, "--csv", "-", "--yes", stdin="5\n900\n-3\n")
+    assert refused.returncode == 65
+    assert "1 values below and 1 above the grid from 0 to 200 are 67% of all 3" in refused.stderr
+    assert run(pair, campaign, "--csv", "-", "--yes", "--allow-clipping", stdin="5\n900\n-3\n").returncode == 0
+    assert stored(pair, campaign) == [3, 3]
+
+
+def test_nobody_to_consent(pair: Pair) -> None:
+    done = run(pair, make(pair), "--value", "3")
+    assert done.returncode == 64
+    assert done.stderr.endswith("fss-dealer: nobody is there to be asked: consent with --yes\n")

@@ -77,7 +77,9 @@ def test_installing_without_a_compiler_succeeds(without_kernel: Path) -> None:
 
 
 @pytest.mark.skipif(
-    shutil.which("cc") is None or platform.machine() != "x86_64" or "aes" not in Path("/proc/cpuinfo").read_text(),
+    shutil.which("cc") is None
+    or platform.machine() not in ("x86_64", "aarch64")
+    or "aes" not in Path("/proc/cpuinfo").read_text(),
     reason="no C compiler, or another processor",
 )
 def test_where_there_is_a_compiler_the_kernel_was_built() -> None:

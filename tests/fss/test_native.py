@@ -86,14 +86,54 @@ def test_every_way_to_fill_stripes_groups_and_chunks(scheme: ModuleType, n: int)
         same(lambda keys=keys: all_shares(scheme, keys, np.arange(33) % 32, 2))  # type: ignore[misc]
 
 
+def whole(scheme: ModuleType, keys: KeyBatch) -> list[Words]:
+    return [
+        scheme.sum_over_domain(keys),
+        scheme.over_domain(keys),
+        *sum_and_observe(keys, some_weights(keys)),
+    ]
+
+
+@both_schemes
+@pytest.mark.parametrize("bits", [6, 9])
+def test_few_keys_walk_from_many_nodes(scheme: ModuleType, bits: int) -> None:
+    """Every number of keys up to a group and beyond: 32 lanes hold 32 nodes of one key, 2 of each of 16, 1 of 17."""
+    pair = make(scheme, np.arange(130) * 37 % (1 << bits), bits)
+    for n in [*range(1, 67), 96, 97, 127, 129]:
+        same(lambda keys=pair[n % 2][:n]: whole(scheme, keys))  # type: ignore[misc]
+
+
+@both_schemes
+@pytest.mark.parametrize("bits", range(1, 13))
+def test_trees_of_every_height_under_the_lanes(scheme: ModuleType, bits: int) -> None:
+    """Trees that are lower than the lanes are wide, as low, and higher; alpha at both ends of every lane's part."""
+    top = (1 << bits) - 1
+    parts = np.arange(32) * (1 << bits) // 32
+    for alphas in ([0], [top], [top // 2, top // 2 + 1], parts[:5], parts[:11], parts[20:], (parts[1:17] - 1).clip(0)):
+        for keys in make(scheme, alphas, bits, beta=field.P - 1):
+            same(lambda keys=keys: whole(scheme, keys))  # type: ignore[misc]
+
+
+@both_schemes
+def test_one_key_at_every_position(scheme: ModuleType) -> None:
+    """The step that crosses from one lane to the next is anywhere once; the sums are those of the function."""
+    for alpha in range(256):
+        pair = make(scheme, [alpha], 8)
+        shares = [same(lambda keys=keys: whole(scheme, keys)) for keys in pair]  # type: ignore[misc]
+        points = np.arange(256)
+        truth = points >= alpha if scheme is dcf else points == alpha
+        assert np.array_equal(field.add(shares[0][0], shares[1][0]), truth)
+
+
 @both_schemes
 def test_corrections_at_the_edge_of_the_field(scheme: ModuleType) -> None:
     """The largest words a key may have, so that no lazy sum has room to spare."""
     for keys in make(scheme, np.arange(600) % 64, 6):
         words = np.full_like(keys.words, 2**64 - 1)
         words[keys.type.value_words()] = field.P - 1
-        extreme = KeyBatch(keys.type, words)
-        same(lambda extreme=extreme: all_shares(scheme, extreme, np.arange(64)))  # type: ignore[misc]
+        for n in (600, 1, 5, 32):
+            extreme = KeyBatch(keys.type, words[:, :n])
+            same(lambda extreme=extreme: all_shares(scheme, extreme, np.arange(64)))  # type: ignore[misc]
 
 
 @both_schemes
@@ -124,6 +164,10 @@ def test_any_words_are_evaluated_without_harm(data: st.DataObject) -> None:
 
 def arguments(function: str) -> list[object]:
     """A good call, to be spoilt."""
+    if function == "canonical":
+        return [np.zeros(9, np.uint64)]
+    if function == "hash_alone":
+        return [1]
     keys = make(dcf, [1, 2, 3], 4)[0]
     fixed: list[object] = [True, 4, AES_KEYS]
     if function == "gen":
@@ -167,10 +211,10 @@ def spoilt(value: object) -> st.SearchStrategy[object]:
 
 
 @settings(max_examples=600, deadline=None)
-@given(data=st.data(), function=st.sampled_from(["gen", "each", "add", "observe"]))
+@given(data=st.data(), function=st.sampled_from(["gen", "each", "add", "observe", "canonical"]))
 def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: str) -> None:
     given_ = arguments(function)
-    for at in data.draw(st.sets(st.integers(0, len(given_) - 1), min_size=1, max_size=2)):
+    for at in data.draw(st.sets(st.integers(0, len(given_) - 1), min_size=1, max_size=min(2, len(given_)))):
         given_[at] = data.draw(spoilt(given_[at]))
     for short in (given_, given_[: data.draw(st.integers(0, len(given_)))]):
         try:
@@ -208,6 +252,9 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
         ("observe", 4, np.zeros((2, 26), np.uint64)[:, :13], r"weights must have shape \(nodes, 13\)"),
         ("observe", 5, np.zeros(15, np.uint64), "one row for each point"),
         ("observe", 6, np.zeros((9, 3), np.uint64), r"seen \(2 \+ leaves, keys\)"),
+        ("canonical", 0, np.zeros((1, 3), np.uint64), "words must be a uint64 array of 1 dimensions"),
+        ("canonical", 0, np.zeros(25, np.uint8)[1:].view(np.uint64), "words must be aligned"),
+        ("hash_alone", 0, -1, "stripes must not be negative"),
         ("observe", 6, np.zeros((10, 2), np.uint64), r"seen \(2 \+ leaves, keys\)"),
     ],
 )
@@ -218,8 +265,21 @@ def test_wrong_sizes_are_named(function: str, at: int, value: object, message: s
         getattr(native, function)(*given_)
 
 
+@given(words=st.lists(st.one_of(st.integers(0, 2**64 - 1), st.sampled_from([field.P + d for d in range(-1, 9)]))))
+def test_canonical_in_place(words: list[int]) -> None:
+    array = np.array(words, np.uint64)
+    try:
+        for name in SETS:
+            native.choose(name)
+            mine = array.copy()
+            native.canonical(mine)
+            assert mine.tolist() == [word % field.P for word in words]
+    finally:
+        native.choose(SETS[0])
+
+
 def test_only_instruction_sets_of_this_processor_can_be_chosen() -> None:
-    assert SETS[-1] == "aesni"
+    assert SETS[-1] in ("aesni", "neon")
     with pytest.raises(ValueError, match="no instruction set mmx"):
         native.choose("mmx")
 

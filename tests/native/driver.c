@@ -5,6 +5,7 @@
  *   driver secrets   the same, all secrets being uninitialised memory: valgrind then reports every branch and every
  *                    address that depends on one
  *   driver leak      branch on such a secret, to see that valgrind would
+ *   driver answers   read known answers (answers.py) and compare
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "kernel.h"
 
+int try_answers(const struct set *sets[], int found); /* answers.c */
 extern const struct set fss_emulated512;
 
 static uint64_t random_word(void)
@@ -76,7 +78,7 @@ static void check(const struct trial *t, const uint64_t *points, uint64_t answer
         uint64_t at = points ? points[a] : a, truth = 0;
         for (size_t k = 0; k < t->keys; k++)
             if (t->alphas[k] == at || (t->shape.has_values && t->alphas[k] < at)) truth = (truth + t->beta[k]) % P;
-        if ((of0[a] % P + P - of1[a] % P) % P != truth) printf("%s: wrong at %lu\n", t->set->name, at), exit(1);
+        if ((of0[a] % P + P - of1[a] % P) % P != truth) printf("%s: wrong at %lu\n", t->set->name, (unsigned long)at), exit(1);
     }
     free(of0);
     free(of1);
@@ -122,12 +124,15 @@ static void try(const struct set *set, struct shape shape, size_t keys, int defi
 
 int main(int count, char **arguments)
 {
-    static const int bits[] = {1, 2, 3, 7, 16, 32};
-    static const size_t keys[] = {0, 1, 33, 64, 513};
+    static const int bits[] = {1, 2, 3, 7, 9, 16, 32};
+    static const size_t keys[] = {0, 1, 3, 11, 33, 64, 513};
     const struct set *sets[MAX_SETS + 1];
     int found = fss_sets(sets), secrets = count > 1 && !strcmp(arguments[1], "secrets");
     if (count > 1 && !strcmp(arguments[1], "leak")) return *words_of(1, 0, 0) & 1 ? puts("odd") : puts("even");
+#ifdef __x86_64__
     sets[found++] = &fss_emulated512;
+#endif
+    if (count > 1 && !strcmp(arguments[1], "answers")) return try_answers(sets, found);
     for (int s = 0; s < found; s++)
         for (int has_values = 0; has_values < 2; has_values++)
             for (size_t b = 0; b < sizeof bits / sizeof *bits; b++)

@@ -1,5 +1,6 @@
 /* The widest vectors with instructions that more processors have: what is left untested of vaes512.c is that its
  * intrinsics do to four blocks what these do to each. */
+#ifdef __x86_64__
 #include <immintrin.h>
 #include <stdint.h>
 
@@ -39,9 +40,7 @@ static inline __attribute__((always_inline, target(TARGET))) Wide four_times(__m
 #define MUL32 mul_32
 #define BROADCAST four_times
 
-#include "vector.h"
-#include "field.h"
-#include "eval.h"
-#include "gen.h"
+#include "loops.h"
 
-const struct set fss_emulated512 = {"emulated512", gen, eval};
+const struct set fss_emulated512 = SET("emulated512");
+#endif

@@ -54,7 +54,7 @@ def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> Non
     assert "fss-server campaign seal $FSS_ID" in created.stdout
     variables = (tmp_path / "c.env").read_text()
     assert f"export FSS_ID={campaign_id}\n" in variables
-    assert f"export FSS_TOKEN={token}\n" in variables
+    assert f"export FSS_UPLOAD_TOKEN={token}\n" in variables
     assert (tmp_path / "c.env").stat().st_mode & 0o777 == 0o600
 
     shown = run(*operator, "show", campaign_id)
@@ -81,6 +81,30 @@ def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> Non
     gone = run(*operator, "status", campaign_id)
     assert gone.returncode == 77
     assert "[campaign-deleted]" in gone.stdout
+
+
+def test_create_into_a_pipe_that_closes_writes_its_files(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(CAMPAIGN)
+    create = f"campaign --operator {pair.folder / 'operator.toml'} create {tmp_path / 'c.toml'}"
+    line = f"{sys.executable} -u -m programs.server {create} | true"
+    subprocess.run(["bash", "-c", line], cwd=ROOT, check=True, timeout=60, stderr=subprocess.DEVNULL)
+    assert {"c.env", "c.tokens.json"} <= {path.name for path in tmp_path.iterdir()}
+    assert "FSS_UPLOAD_TOKEN=" in (tmp_path / "c.env").read_text()
+
+
+def test_invitations_to_an_open_campaign_are_an_error(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(CAMPAIGN)
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    done = run(*operator, "create", str(tmp_path / "c.toml"), "--invitations", "3")
+    assert done.returncode == 64
+    assert "--invitations is for campaigns with admission" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
+
+
+def test_deleting_where_nobody_can_be_asked(pair: Pair) -> None:
+    done = run("campaign", "--operator", str(pair.folder / "operator.toml"), "delete", "x")
+    assert done.returncode == 64
+    assert "nobody is there to be asked: erase it with --yes" in done.stderr
 
 
 def test_a_campaign_at_one_server_only_is_named(pair: Pair, tmp_path: Path) -> None:

@@ -1,0 +1,34 @@
+"""What would be sent, as bars of text: a party looks before it agrees. Nothing of it leaves the machine."""
+
+import numpy as np
+
+from campaign.spec import Campaign, Placed
+
+BINS = 20
+WIDTH = 50
+
+
+def histogram(campaign: Campaign, placed: Placed) -> str:
+    """One for each stratum that has values."""
+    strata, index = placed.positions >> campaign.grid.bits, placed.positions & ((1 << campaign.grid.bits) - 1)
+    parts = []
+    for number, name in enumerate(campaign.strata):
+        if (mine := index[strata == number]).size:
+            title = [f"{name}: {mine.size} values"] if len(campaign.strata) > 1 else []
+            parts.append("\n".join([*title, *_bars(campaign, mine)]))
+    return "\n\n".join(parts)
+
+
+def _bars(campaign: Campaign, index: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[str]:
+    grid = campaign.grid
+    ends = np.unique(np.linspace(-1, grid.size - 1, min(BINS, grid.size) + 1).round().astype(np.int64))[1:]
+    counts = np.bincount(np.searchsorted(ends, index), minlength=ends.size)
+    labels = [f"up to {grid.label(int(end))}" for end in ends]
+    room = max(map(len, labels))
+    most = counts.max()
+    lines = []
+    for label, count in zip(labels, counts, strict=True):
+        bar = "#" * max(int(count > 0), round(WIDTH * count / most))
+        lines.append(f"{label:>{room}}  {bar:<{WIDTH}}  {count}".rstrip())
+    head = campaign.value_name + (f" ({campaign.unit})" if campaign.unit else "")
+    return [f"{head:>{room}}", *lines] if head.strip() else lines

@@ -1,0 +1,101 @@
+"""What every command line has in common: one line for whatever goes wrong, in processes of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import analyst.cli
+import dealer.cli
+import programs.server
+from campaign.errors import InvalidInput
+from client import https, program
+from harness.live import ROOT
+from tests.commands import Done, call
+
+ADDRESSES = [f"https://{host}.example/v1/campaigns/{'A' * 43}" for host in "ab"]
+MAINS = {"fss-dealer": dealer.cli.main, "fss-analyst": analyst.cli.main, "fss-server": programs.server.main}
+
+
+@pytest.mark.parametrize("name", MAINS)
+def test_every_program_tells_its_version(name: str) -> None:
+    done = call(MAINS[name], "--version")
+    assert (done.returncode, done.stdout) == (0, f"{name} {version('fss-ecdf')}\n")
+
+
+def test_a_closed_pipe_is_one_line(tmp_path: Path) -> None:
+    """More than a pipe holds, to a reader that leaves after one line."""
+    code = "from client import program\nimport sys\n"
+    code += "def work():\n    for i in range(100_000): print(i)\n    return 0\n"
+    code += "sys.exit(program.guarded('fss-x', 'x', work))"
+    reader = f'{sys.executable} -c "{code}" 2>err | head -1; echo ${{PIPESTATUS[0]}}'
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", reader], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "74"]
+    told = (tmp_path / "err").read_text()
+    assert told == "fss-x: the output was closed before its end; what was done is done\n"
+
+
+def test_errors_without_a_file_are_told_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> int:
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    assert program.guarded("fss-x", "x", work) == program.USAGE
+    assert capsys.readouterr().err == "fss-x: Connection reset by peer\n"
+
+
+def send(*args: str, **env: str) -> Done:
+    command = ["upload", "--campaign", *ADDRESSES, "--value", "3", "--yes", *args]
+    return call(dealer.cli.main, *command, env={"FSS_UPLOAD_TOKEN": "x", "FSS_CA": "", **env})
+
+
+def ask(*args: str, **env: str) -> Done:
+    return call(analyst.cli.main, "quantile", ADDRESSES[0], *args, env={"FSS_ANALYST_TOKEN": "x", "FSS_CA": "", **env})
+
+
+@pytest.mark.parametrize("run", [send, ask])
+def test_authorities_that_cannot_be_used_are_one_line(run: Callable[..., Done], tmp_path: Path) -> None:
+    (tmp_path / "text.pem").write_text("no certificate")
+    for ca, message in (
+        (tmp_path / "none.pem", "there is no such file with a certificate authority"),
+        (tmp_path, "there is no such file with a certificate authority"),
+        (tmp_path / "text.pem", "this is not a certificate authority in PEM"),
+    ):
+        for done in (run("--ca", str(ca)), run(FSS_CA=str(ca))):
+            assert (done.returncode, len(done.stderr.splitlines())) == (65, 1)
+            assert f"{ca}: {message}" in done.stderr
+
+
+def test_an_authority_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "ca.pem").write_text("x")
+    monkeypatch.setattr("ssl.create_default_context", refuse)
+    with pytest.raises(InvalidInput, match=r"cannot be read \(Permission denied\)"):
+        https.trust(tmp_path / "ca.pem")
+
+
+def test_each_role_has_a_token_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both in one shell, as the printed next steps leave them."""
+    for run, variable, other in ((send, "FSS_UPLOAD_TOKEN", "FSS_ANALYST_TOKEN"), (ask, "FSS_ANALYST_TOKEN", "x")):
+        done = run(**{variable: "", other: "of another role"})
+        assert done.returncode == 65
+        assert f"--token-file FILE, or the environment variable {variable}" in done.stderr
+
+
+@pytest.mark.parametrize("question", [program.ask, program.agreed])
+def test_nobody_to_ask_is_one_line(question: Callable[[str, str], object]) -> None:
+    done = call(lambda _: program.guarded("fss-x", "x", lambda: bool(question("really?", "say --yes"))))
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith("really?")
+    assert done.stderr.endswith("\nfss-x: nobody is there to be asked: say --yes\n")
+
+
+def test_answers() -> None:
+    assert call(lambda _: int(program.agreed("really?", "")), stdin="Yes\n").returncode == 1
+    assert call(lambda _: int(program.agreed("really?", "")), stdin="\n").returncode == 0

@@ -1,0 +1,175 @@
+"""docs/campaigns.md, `campaign new` and `campaign check`: every field and grid, and what a campaign is good for."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analyst import plot
+from analyst.release import Release
+from campaign.errors import InvalidCampaign
+from campaign.noise.outlook import outlooks
+from campaign.spec import Campaign
+from harness.live import ROOT, Pair
+from operators.outlook import questions
+from programs.server import main
+from tests.commands import Done, call
+from tests.servers.conftest import new_campaign
+
+PAGE = (ROOT / "docs" / "campaigns.md").read_text()
+EXAMPLES = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def run(*args: str, stdin: str = "") -> Done:
+    return call(main, "campaign", *args, stdin=stdin)
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split('"')[1])
+def test_every_example_can_be_created(pair: Pair, tmp_path: Path, text: str) -> None:
+    (tmp_path / "study.toml").write_text(text)
+    invited = ["--invitations", "2"] if "invited" in text else []
+    operator = ["--operator", str(pair.folder / "operator.toml")]
+    done = run(*operator, "create", str(tmp_path / "study.toml"), *invited)
+    assert done.returncode == 0, done.stderr
+    assert ("point by point" in done.stdout) == ("Invoices" in text)
+    checked = run("check", str(tmp_path / "study.toml"))
+    assert checked.returncode == 0, checked.stderr
+    assert "this is a valid campaign" in checked.stdout
+
+
+def test_every_field_and_every_grid_is_on_the_page() -> None:
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
+    assert named == set(Campaign.model_fields) - {"grid"}
+    assert {Campaign.from_toml(text, id=bytes(32)).grid.kind for text in EXAMPLES} == {
+        "linear",
+        "logarithmic",
+        "explicit",
+    }
+    used = {field for text in EXAMPLES for field in Campaign.from_toml(text, id=bytes(32)).model_fields_set}
+    assert used >= {"value_name", "unit", "strata", "kind", "reserve", "opens", "closes", "admission", "max_instances"}
+
+
+ANSWERS = "\n".join(
+    [
+        "",
+        "HbA1c",
+        "What was it?",
+        "HbA1c",
+        "%",
+        "much",
+        "0,5",
+        "no, yes",
+        "",
+        "float",
+        "3",
+        "15",
+        "0.7",
+        "",
+        "",
+        "3",
+        "15",
+        "0,1",
+    ]
+)
+
+
+def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
+    """An empty title, an epsilon that is no number, a grid that does not end on a step: each is asked for again."""
+    path = tmp_path / "study.toml"
+    done = run("new", str(path), stdin=ANSWERS + "\n")
+    assert done.returncode == 0, done.stderr
+    for told in ("something has to stand here", "'much' is not a number", "to must be from plus a positive whole"):
+        assert told in done.stderr
+    campaign = Campaign.from_toml(path.read_text(), id=bytes(32))
+    assert (campaign.title, campaign.epsilon, campaign.strata, campaign.min_uploads) == (
+        "HbA1c",
+        0.5,
+        ("no", "yes"),
+        100,
+    )
+    assert (campaign.value_name, campaign.unit, campaign.grid.size) == ("HbA1c", "%", 121)
+    assert f"fss-server campaign check {path}" in done.stdout
+    again = run("new", str(path))
+    assert (again.returncode, "never overwritten" in again.stderr) == (64, True)
+    nobody = run("new", str(tmp_path / "other.toml"))
+    assert nobody.returncode == 64
+    assert "nobody is there to be asked: write the file by hand, docs/campaigns.md has examples" in nobody.stderr
+    assert not (tmp_path / "other.toml").exists()
+
+
+@pytest.mark.parametrize(("kind", "ends"), [("integer", ("0", "120")), ("date", ("2026-01-01", "2026-12-31"))])
+def test_new_for_counts_and_dates(tmp_path: Path, kind: str, ends: tuple[str, str]) -> None:
+    answers = ["t", "q", "", "", "", "", "50", kind, *ends]
+    done = run("new", str(tmp_path / "study.toml"), stdin="\n".join(answers) + "\n")
+    assert done.returncode == 0, done.stderr
+    campaign = Campaign.from_toml((tmp_path / "study.toml").read_text(), id=bytes(32))
+    assert (campaign.grid.values, campaign.min_uploads, campaign.strata) == (kind, 50, ("all",))
+
+
+def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) -> None:
+    (tmp_path / "big.toml").write_text(EXAMPLES[-1])
+    done = run("check", str(tmp_path / "big.toml"), "--n", "1000", "100000")
+    assert done.returncode == 0, done.stderr
+    for told in (
+        "100000001 thresholds from 0 to 1000000 EUR",
+        "quantiles                    yes, by asking points: at most",
+        "2^27 positions are more than 2^20; take a step of at least 1, or fewer strata",
+        "comparison, ROC, AUC         no: it needs two strata",
+        "bytes to each server for one value",
+        "for a question of 14 points",
+    ):
+        assert told in done.stdout, told
+    wrong = run("check", str(tmp_path / "big.toml"), "--n", "0")
+    assert (wrong.returncode, "at least 1 value" in wrong.stderr) == (65, True)
+    (tmp_path / "bad.toml").write_text("title = 3")
+    assert run("check", str(tmp_path / "bad.toml")).returncode == 65
+
+
+def answered(campaign: Campaign, n: int) -> dict[str, str]:
+    return dict(questions(campaign, outlooks(campaign, [n])[0]))
+
+
+def test_questions_of_other_campaigns() -> None:
+    huge = {"kind": "linear", "from": 0.0, "to": 3000.0, "step": 0.001}
+    assert answered(new_campaign(grid=huge, scheme="dpf"), 1000).keys() == {"anything at all"}
+    score = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
+    assert answered(new_campaign(grid=score, strata=["a", "b"]), 5000)["calibration by Algorithm 2"].startswith(
+        "no: reserve"
+    )
+    assert (
+        answered(new_campaign(grid=score, strata=["a", "b"], reserve=1.0), 5000)["calibration by Algorithm 2"] == "yes"
+    )
+    many = new_campaign(grid=score, strata=[str(i) for i in range(50)])
+    assert "a stratum's total is lost in the noise" in answered(many, 1000)["quantiles"]
+    wide = {"kind": "linear", "from": 0.0, "to": 9.0, "step": 0.01}
+    assert (
+        "a grid from 0 to 1"
+        in answered(new_campaign(grid=wide, strata=["a", "b"]), 5000)["calibration, decision curve"]
+    )
+    survival = new_campaign(grid={**wide, "from": 1.0}, strata=["event", "censored"], kind="survival")
+    assert answered(survival, 5000)["survival"] == "yes"
+
+
+@pytest.mark.parametrize("strata", [["no", "yes"], ["a", "b", "c", "d"]])
+def test_expected_errors_are_those_of_a_release(strata: list[str]) -> None:
+    """Of values spread evenly, by the analyst's own exact formulas: within 25 %."""
+    campaign = new_campaign(grid={"kind": "linear", "from": 0.0, "to": 1.0, "step": 1 / 1024}, strata=strata)
+    n, each = 40_000, 40_000 // len(strata)
+    (found,) = outlooks(campaign, [n])
+    even = np.tile(np.append(np.arange(1, 1026) * each / 1025, np.full(2048 - 1025, each)), (len(strata), 1))
+    whole = (even + each * np.arange(len(strata))[:, np.newaxis]).ravel()
+    release = Release.of_whole(campaign, n, np.round(whole).astype(np.int64))
+    area = release.roc(strata[0], strata[1]).area
+    assert found.auc == pytest.approx(area.noise_error, rel=0.25)
+    bins = release.histogram(20, strata[1]).standard_errors / each
+    assert found.bin_share == pytest.approx(np.sqrt((bins**2).mean()), rel=0.25)
+    with pytest.raises(InvalidCampaign, match="at least 1 value"):
+        outlooks(campaign, [])
+
+
+def test_axes_name_the_value_and_its_unit() -> None:
+    named = new_campaign(value_name="HbA1c", unit="%", title="Clinic")
+    assert plot.x_label(named) == "HbA1c (%)"
+    assert plot.x_label(new_campaign(title="Clinic", unit="%")) == "Clinic (%)"
+    assert plot.x_label(new_campaign(title="Clinic")) == "Clinic"
