@@ -233,7 +233,8 @@ def _study(project: Project) -> None:
     if "sealed 2000 uploads" not in sealed:
         raise SystemExit(f"not sealed: {sealed}")
     token = (folder / "beta" / "server" / "analyst.token").read_text().strip()
-    ask = f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss; fss-analyst roc --json"
+    analyst = f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss"
+    ask = f"{analyst}; fss-analyst roc --json"
     print(f"two organisations apart: sealed by both, AUC {json.loads(project.as_person('party', ask))['auc']:.4f}")
 
 
