@@ -1,13 +1,14 @@
-# One image for servers, parties and analysts. See docs/operations.md for what was tried without a Docker engine.
-FROM python:3.12-slim AS build
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev
+# One image for servers, parties and analysts. `make containers` builds and runs it; docs/operations.md says more.
+ARG BASE=python:3.12-slim
+FROM ${BASE} AS build
+RUN command -v cc >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev; }
 COPY . /src
 WORKDIR /src
 RUN python -m venv /opt/fss
 RUN /opt/fss/bin/pip install --constraint constraints.txt '.[all]'
 RUN /opt/fss/bin/python -c "import fss; print(fss.backend())"
 
-FROM python:3.12-slim
+FROM ${BASE}
 COPY --from=build /opt/fss /opt/fss
 COPY examples /opt/fss/examples
 ENV PATH=/opt/fss/bin:$PATH PYTHONDONTWRITEBYTECODE=1

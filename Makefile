@@ -2,6 +2,8 @@
 # make demo   see it work                     make bench    measure it (DATA=folder: with the paper's data)
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
+# make release   a release up to publishing    make update   newer versions of all packages, and every check
+# make docs   the documentation's site         make containers   the image and both compose files, for real
 # make arm    the AArch64 kernel in an emulator   make wheels   what can be published: sdist and wheels, into dist/
 # make browser    the pages in a real Chromium; screenshots go to bench-results/screenshots
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
@@ -31,7 +33,8 @@ ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
 ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
-.PHONY: test units test-numpy slow faults chaos audit lint demo bench sanitize arm wheels browser clean
+.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs containers sanitize arm wheels browser \
+  release update clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
 test: .venv/ready
@@ -110,6 +113,23 @@ audit: .venv/ready
 	$(INSTALL) --editable '.[dev,audit]'
 	$(BIN)/python -m bench audit
 
+# The documentation as a site that needs no network, in site/.
+docs: .venv/ready-docs
+	$(BIN)/python -m tools.site
+
+# The image and both compose files, for real: with docker where there is one, else podman. BASE=IMAGE: another base.
+containers: .venv/ready-containers
+	$(BIN)/python -m tools.containers $(if $(BASE),--base $(BASE))
+
+# What would be published: built, checked, installed apart, with the demo run from it, in dist/.
+release: .venv/ready-release
+	$(BIN)/python -m tools.release
+
+# The newest versions of everything into constraints.txt, then all that must hold.
+update:
+	$(PYTHON) -m tools.update
+	.ci/run
+
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -139,7 +159,19 @@ bench: .venv/ready-bench
 	$(INSTALL) --editable '.[dev,bench]'
 	@touch $@
 
+.venv/ready-docs: .venv/ready
+	$(INSTALL) --editable '.[dev,docs]'
+	@touch $@
+
+.venv/ready-containers: .venv/ready
+	$(INSTALL) --editable '.[dev,containers]'
+	@touch $@
+
+.venv/ready-release: .venv/ready
+	$(INSTALL) --editable '.[dev,release]'
+	@touch $@
+
 clean:
-	rm -rf .venv bench-results build dist fss/*.so
+	rm -rf .venv bench-results build dist site fss/*.so
 
 endif

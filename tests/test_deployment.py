@@ -1,4 +1,4 @@
-"""Dockerfile and docker-compose.yml: sound, and every command in them works, run here without Docker."""
+"""Dockerfile and compose files: sound, and every command works without an engine; `make containers` has one."""
 
 import json
 import os
@@ -30,7 +30,8 @@ def instructions() -> list[tuple[str, str]]:
 def test_the_image_is_small_pinned_and_not_root() -> None:
     lines = instructions()
     assert [name for name, _ in lines].count("FROM") == 2
-    assert all(re.search(r":\d", rest) for name, rest in lines if name == "FROM")
+    assert re.fullmatch(r"BASE=\w+:\d[\w.-]*", next(rest for name, rest in lines if name == "ARG"))
+    assert all(rest.startswith("${BASE}") for name, rest in lines if name == "FROM")
     last = [rest for name, rest in lines if name == "USER"][-1]
     assert last not in ("root", "0")
     assert any("--constraint constraints.txt" in rest for _, rest in lines)
@@ -55,6 +56,23 @@ def test_servers_are_alike_confined_and_apart() -> None:
     ports = [services[name]["ports"][0].split(":")[1] for name in SERVERS]
     assert ports == ["8440", "8441"]
     assert services["demo"]["depends_on"] == {name: {"condition": "service_healthy"} for name in SERVERS}
+
+
+def test_organisations_apart_share_no_folder_and_no_network_but_the_open_one() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.apart.yml").read_text())["services"]
+    for service in services.values():
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert not service["user"].startswith(("0", "root"))
+    of = {
+        name: [service for key, service in services.items() if key.split("-")[0] == name]
+        for name in ("alpha", "beta", "party")
+    }
+    folders = {name: {v.split("/")[1].split(":")[0] for s in all for v in s["volumes"]} for name, all in of.items()}
+    assert folders == {"alpha": {"alpha"}, "beta": {"beta"}, "party": {"public"}}
+    networks = {name: {network for s in all for network in s["networks"]} for name, all in of.items()}
+    assert networks["alpha"] & networks["beta"] == networks["party"] == {"between"}
+    assert services["alpha-operator"]["networks"] == ["alpha"]
 
 
 @pytest.fixture(scope="module")

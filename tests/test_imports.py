@@ -1,4 +1,4 @@
-"""Imports point one way: fss <- campaign <- client <- web <- the roles <- programs <- harness <- bench, tests."""
+"""Imports point one way: fss <- campaign <- client <- web <- roles <- programs <- harness <- bench, tools, tests."""
 
 import ast
 from pathlib import Path
@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "programs": {*SHARED, *ROLES, "programs"},
     "harness": {*SHARED, *ROLES, "programs", "harness"},
     "bench": {*SHARED, *ROLES, "programs", "harness", "bench"},
+    "tools": {*SHARED, *ROLES, "programs", "harness", "bench", "tools"},
 }
 OURS = {*MAY_IMPORT, "tests"}
 

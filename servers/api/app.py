@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from campaign.wording import listed, short
 from servers import log, metrics
-from servers.api import analysts, operators, parties, peers, public, sites
+from servers.api import analysts, operators, parties, peers, public, reference, sites
 from servers.api.cors import Cors
 from servers.lifecycle.work import Crash
 from servers.server import Clock, Server, no_crash
 from servers.settings import Settings
 
-ROUTES = (public, operators, sites, parties, analysts, peers)
+ROUTES = (public, reference, operators, sites, parties, analysts, peers)
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
 
@@ -39,7 +39,9 @@ def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash) -> Fast
         await server.stop()
         log.event("stopped", server=server.role)
 
-    app = FastAPI(title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, redoc_url=None)
+    app = FastAPI(
+        title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, docs_url=None, redoc_url=None
+    )
     app.router.redirect_slashes = False
     app.state.server = server
     for routes in ROUTES:

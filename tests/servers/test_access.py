@@ -46,7 +46,7 @@ ROUTES = [
     ("GET", "/v1/peer/pledges/{id}", {"peer"}),
     ("GET", "/v1/peer/about", {"peer"}),
 ]
-PUBLIC = {"/healthz", "/readyz", "/v1/campaigns/{cid}"}
+PUBLIC = {"/healthz", "/readyz", "/docs", "/v1/campaigns/{cid}"}
 
 
 def tokens(pair: Pair, campaign: Campaign) -> dict[str, str]:

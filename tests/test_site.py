@@ -1,0 +1,99 @@
+"""The documentation: every page has its place, what can be made of the code is, and every command works."""
+
+import json
+import re
+import secrets
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tools.site import record, reference
+from tools.site.__main__ import linked
+from tools.site.kinds import DOCS, KINDS, MADE, placed, unplaced
+
+from campaign.errors import problems
+from campaign.spec import Campaign
+from harness.live import ROOT, Pair
+from servers.api.reference import operations
+from tests.pages import blocks, follow
+
+PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
+EXAMPLES: dict[str, Any] = json.loads(reference.EXAMPLES.read_text())
+
+
+def test_every_page_has_one_place() -> None:
+    assert unplaced() == []
+    listed = [page for pages in KINDS.values() for page in pages]
+    assert len(listed) == len(set(listed))
+    assert {"Tutorial", "How to", "Reference", "Explanation", "Glossary"} == set(KINDS)
+    assert set(MADE) == set(reference.PAGES)
+    assert all(page.relative_to(DOCS).as_posix() in placed() for page in PAGES)
+
+
+def test_mentions_of_pages_become_links() -> None:
+    text = "see `docs/privacy.md`, `docs/none.md`\n```sh\ncat `docs/privacy.md`\n```\n"
+    made = linked(text, Path("how-to/plan.md"))
+    assert made.startswith("see [`docs/privacy.md`](../privacy.md), `docs/none.md`")
+    assert "cat `docs/privacy.md`" in made
+    assert linked("`docs/privacy.md`", Path("privacy.md")) == "`docs/privacy.md`"
+
+
+def test_pages_that_are_mentioned_exist() -> None:
+    for page in DOCS.rglob("*.md"):
+        for name in re.findall(r"`docs/([\w/-]+\.md)`", page.read_text()):
+            assert (DOCS / name).is_file(), f"{page.name} names docs/{name}"
+
+
+def test_the_reference_of_command_lines_has_every_option() -> None:
+    text = reference.command_lines()
+    names = [name for name, _ in reference.parsers()]
+    assert {"fss-server campaign seal", "fss-dealer upload", "fss-analyst roc"} <= set(names)
+    for name, parser in reference.parsers():
+        section = re.split(rf"^##+ {re.escape(name)}$", text, flags=re.MULTILINE)[1].split("\n```\n")[0]
+        for action in parser._actions:
+            assert all(option in section for option in action.option_strings), (name, action.option_strings)
+
+
+def test_the_other_references_are_whole() -> None:
+    assert all(f"`{problem.code}`" in reference.problem_codes() for problem in problems())
+    assert all(f"| `{f.alias or n}` |" in reference.campaign_fields() for n, f in Campaign.model_fields.items())
+    python = reference.python()
+    assert all(f"### {name}" in python for name in ("Client", "Release", "upload", "Campaign", "gen", "parties_for"))
+    rest = reference.rest()
+    assert all(f"## {reference.key_of(operation)}\n" in rest for operation in operations(reference.api()))
+
+
+def shape(value: Any) -> Any:
+    """What an answer looks like, whatever its numbers are."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value[:1]]
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def test_examples_are_what_servers_answer(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        seen = record.record(pair, secrets.token_bytes(32))
+    assert {reference.key_of(operation) for operation in operations(reference.api())} == set(seen) == set(EXAMPLES)
+    for key, example in seen.items():
+        assert example["request"].splitlines()[0] == EXAMPLES[key]["request"].splitlines()[0]
+        assert shape(example["answer"]) == shape(EXAMPLES[key]["answer"]), key
+
+
+def test_the_tutorial_shows_the_example_as_it_is() -> None:
+    ((_, shown),) = blocks(DOCS / "tutorial.md", "toml")
+    example = (ROOT / "examples" / "risk-score.toml").read_text()
+    assert tomllib.loads(shown) == tomllib.loads(example)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_following_a_page_works(page: Path, tmp_path: Path) -> None:
+    done = follow(page, tmp_path)
+    assert done.returncode == 0, done.stderr + done.stdout
+    if page.stem == "audit":
+        assert "honest" in done.stdout
+    if page.stem == "tutorial":
+        assert {"curve.png", "roc.png", "decision.png", "report.html"} <= {path.name for path in tmp_path.iterdir()}

@@ -1,0 +1,195 @@
+"""docs/specification.md: its own program reproduces every vector, and so do all implementations."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign.errors import Problem
+from campaign.spec import Campaign, Placed
+from campaign.wire import UPLOAD_VERSION, VERSION, Shares, decode_shares, decode_uploads, encode_shares
+from client.identity import Identity, is_signed
+from dealer.sharing import share_positions
+from fss import BackendError, backends, keys
+from servers.release.statement import Statement, covered, noise_commitment
+from servers.storage.objects import set_checksum
+from tests.oracle.page import PAGE, blocks, specified
+from tests.vectors import make_messages
+
+page = specified()
+VECTORS = Path(__file__).parent / "vectors"
+
+
+def vectors(name: str) -> Any:
+    return json.loads((VECTORS / f"{name}.json").read_text())
+
+
+MESSAGES = vectors("messages")
+CHECKS = vectors("fss_check")
+SCHEMES = {"dcf": 1, "dpf": 2}
+
+
+def named(cases: list[dict[str, Any]]) -> list[Any]:
+    return [pytest.param(case, id=case["name"].replace(" ", "-")) for case in cases]
+
+
+def test_the_page_is_a_program_of_its_own() -> None:
+    """It imports the standard library and a cipher, and nothing of ours: who has only the page has all of it."""
+    modules = set()
+    for node in ast.walk(ast.parse("".join(blocks()))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            modules.add((node.module or "").split(".")[0])
+    assert modules == {"base64", "hashlib", "hmac", "json", "math", "decimal", "fractions", "Crypto"}
+
+
+def test_versions_on_the_page_are_those_of_the_code() -> None:
+    text = PAGE.read_text()
+    for row in (f"| key | {keys.VERSION} |", f"| upload envelope | {UPLOAD_VERSION} |", f"| shares | {VERSION} |"):
+        assert row in text
+    for name in VECTORS.glob("*.json"):
+        assert f"`tests/vectors/{name.name}`" in text
+
+
+def test_defaults_on_the_page_are_those_of_the_code() -> None:
+    fields = {"id": bytes(32), "title": "x", "question": "x", "epsilon": 1.0, "grid": {"from": 0, "to": 1}}
+    made = Campaign.from_dict({**fields, "grid": {"kind": "linear", "from": 0, "to": 1}})
+    dumped = made.model_dump(mode="json", by_alias=True)
+    assert {name: value for name, value in dumped.items() if name not in fields} == page.DEFAULTS
+
+
+@pytest.mark.parametrize("case", vectors("fss_keys")["good"], ids=lambda c: f"{c['scheme']}-{c['bits']}-{c['alpha']}")
+def test_keys_by_the_page(case: dict[str, Any]) -> None:
+    binder = bytes.fromhex(vectors("fss_keys")["binder"])
+    rand = bytes.fromhex(case["rand"])
+    made, _ = page.generate(SCHEMES[case["scheme"]], case["bits"], binder, case["alpha"], rand, case["beta"])
+    assert [key.hex() for key in made] == case["keys"]
+    assert [[page.evaluate(key, binder, t) for t in case["points"]] for key in made] == case["shares"]
+
+
+@pytest.mark.parametrize("case", CHECKS["good"], ids=lambda c: f"{c['scheme']}-{c['bits']}-{c['alpha']}")
+def test_proofs_and_messages_by_the_page(case: dict[str, Any]) -> None:
+    binder, digest, *seeds = (bytes.fromhex(CHECKS[name]) for name in ("binder", "digest", "seed0", "seed1"))
+    scheme, rand = SCHEMES[case["scheme"]], bytes.fromhex(case["rand"])
+    made, states = page.generate(scheme, case["bits"], binder, case["alpha"], rand[:32])
+    proofs = page.prove(scheme, case["bits"], binder, case["alpha"], states, rand[32:])
+    assert [proof.hex() for proof in proofs] == case["proofs"]
+    drawn = page.challenge(scheme, case["bits"], digest, *seeds)
+    assert drawn["tau"] == case["tau"]
+    told = [page.message(key, proof, binder, drawn) for key, proof in zip(made, proofs, strict=True)]
+    assert [b"".join(map(page.word, message)).hex() for message in told] == case["messages"]
+    assert page.accepted(*told, case["bits"], drawn)
+    assert not page.accepted((told[0][0] + 1, *told[0][1:]), told[1], case["bits"], drawn)
+
+
+def test_seeds_by_the_page() -> None:
+    given = {name: value if name == "commitments" else bytes.fromhex(value) for name, value in CHECKS["seed"].items()}
+    assert page.check_seed(given["secret"], given["campaign"]) == given["seed"]
+    made = [page.commitment(b, given["campaign"], given["seed"]).hex() for b in (0, 1)]
+    assert made == given["commitments"]
+
+
+# Tables for 32 levels take the page's plain sums minutes; the oracle has that one (tests/servers/test_noise.py).
+SMALL_NOISE = [case for case in vectors("noise")["cases"] if case["depth"] < 10 or case["mechanism"] == "paper-tree"]
+
+
+@pytest.mark.parametrize("case", SMALL_NOISE, ids=lambda c: f"{c['mechanism']}-{c['depth']}")
+def test_noise_by_the_page(case: dict[str, Any]) -> None:
+    seed, covered = bytes.fromhex(case["seed"]), bytes.fromhex(case["covers"])
+    depth, purpose = case["depth"], f"curve {case['mechanism']}".encode()
+    about = depth, case["epsilon"], case["instances"]
+    table = page.tables(page.level_weights(*about)) if case["mechanism"] == "slice-tree" else None
+    for server in (0, 1):
+
+        def draw(level: int, node: int, server: int = server) -> int:
+            return int(page.uniform(seed, server, covered, purpose, level, node))
+
+        found = [
+            page.slice_noise(draw, table, depth, t)
+            if table
+            else page.paper_noise(draw, page.paper_rate(*about), depth, t)
+            for t in case["positions"]
+        ]
+        assert found == case["noise"][server]
+
+
+def test_the_vectors_of_messages_are_those_of_the_page() -> None:
+    assert make_messages.body() == MESSAGES
+
+
+@pytest.mark.parametrize("case", named(MESSAGES["good"]))
+def test_campaigns_and_positions(case: dict[str, Any]) -> None:
+    campaign = Campaign.from_dict(case["fields"])
+    assert campaign.canonical.decode() == case["canonical"]
+    assert campaign.digest.hex() == case["digest"]
+    assert campaign.bits == case["bits"]
+    assert Campaign.from_json(case["canonical"]) == campaign
+    values = [row["value"] for row in case["values"]]
+    placed = campaign.place(values, [campaign.strata[row["stratum"]] for row in case["values"]])
+    assert placed.positions.tolist() == [row["position"] for row in case["values"]]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("case", named(MESSAGES["good"]))
+def test_envelopes(case: dict[str, Any], backend: str) -> None:
+    """Both kernels make the very bytes, and a server reads them."""
+    campaign = Campaign.from_dict(case["fields"])
+    placed = Placed(np.array([row["position"] for row in case["values"]]), 0, 0)
+    ids = np.frombuffer(bytes.fromhex("".join(case["ids"])), np.uint8).reshape(-1, 16)
+    try:
+        with backends.using(backend):
+            shared = share_positions(placed, campaign, bytes.fromhex(case["rand"]), ids)
+    except BackendError as error:
+        pytest.skip(str(error))
+    assert [shared.envelope(b).hex() for b in (0, 1)] == case["envelopes"]
+    for server in (0, 1):
+        read = decode_uploads(bytes.fromhex(case["envelopes"][server]), campaign, server)
+        assert read.ids.tobytes().hex() == "".join(case["ids"])
+    assert set_checksum(bytes.fromhex("".join(sorted(case["ids"])))).hex() == case["checksum"]
+
+
+RISK = Campaign.from_dict(MESSAGES["good"][0]["fields"])
+
+
+@pytest.mark.parametrize("case", named(MESSAGES["bad_envelopes"]))
+def test_malformed_envelopes(case: dict[str, Any]) -> None:
+    with pytest.raises(Problem) as refused:
+        decode_uploads(bytes.fromhex(case["envelope"]), RISK, 0)
+    assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize("case", named(MESSAGES["bad_campaigns"]))
+def test_malformed_campaigns(case: dict[str, Any]) -> None:
+    with pytest.raises(Problem) as refused:
+        Campaign.from_dict(case["fields"])
+    assert refused.value.code == case["code"]
+
+
+@pytest.mark.parametrize("server", [0, 1])
+def test_statements_and_signed_answers(server: int) -> None:
+    case, question = MESSAGES["answers"]["servers"][server], MESSAGES["answers"]["question"].encode()
+    identity = Identity(bytes.fromhex(case["secret"]), server)
+    assert RISK.servers is not None
+    assert identity.pledge(RISK.id) == RISK.servers[server]
+    stated = Statement.model_validate_json(case["statement"])
+    assert stated.to_json() == case["statement"]
+    assert (stated.keys.hex(), stated.digest) == (case["key_file"], RISK.digest)
+    assert stated.noise == noise_commitment(bytes.fromhex(case["noise_secret"]))
+    assert identity.sign(b"fss-ecdf statement 1\n" + case["statement"].encode()).hex() == case["statement_signature"]
+    elements = np.array(case["elements"], np.uint64)
+    answer = encode_shares(RISK, Shares(server, stated.checksum, stated.count, elements))
+    assert answer.hex() == case["answer"]
+    assert identity.sign(covered(stated, question, answer)).hex() == case["signature"]
+    assert is_signed(identity.signing_key, covered(stated, question, answer), bytes.fromhex(case["signature"]))
+    assert decode_shares(answer, RISK, server, 3).elements.tolist() == case["elements"]
+
+
+@pytest.mark.parametrize("case", named(MESSAGES["answers"]["bad"]))
+def test_malformed_answers(case: dict[str, Any]) -> None:
+    with pytest.raises(Problem) as refused:
+        decode_shares(bytes.fromhex(case["answer"]), RISK, 1, 3)
+    assert refused.value.code == case["code"]

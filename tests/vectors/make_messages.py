@@ -1,0 +1,202 @@
+"""python -m tests.vectors.make_messages: write messages.json with the program on docs/specification.md. Frozen."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.oracle.page import specified
+
+page = specified()
+SECRETS = bytes(range(200, 232)), bytes(range(40, 72))
+
+
+def named(name: str, count: int) -> bytes:
+    """Bytes that nobody chose."""
+    return bytes(hashlib.shake_256(b"fss-ecdf vector " + name.encode()).digest(count))
+
+
+def _id(name: str) -> bytes:
+    return named(f"{name} id", 32)
+
+
+def _campaigns() -> dict[str, dict[str, Any]]:
+    linear = {"kind": "linear", "values": "float", "from": 0.0, "to": 1.0, "step": 0.01}
+    whole = {"kind": "linear", "values": "integer", "from": 0.0, "to": 6.0, "step": 1.0}
+    tiny = {"kind": "linear", "values": "float", "from": 0.0, "to": 0.0001, "step": 0.00001}
+    found: dict[str, dict[str, Any]] = {
+        "risk": {"title": "Risk", "question": "Which risk?", "epsilon": 1.0, "grid": linear, "strata": ["no", "yes"]},
+        "points": {
+            "title": 'Tage "überlebt" \\ \t',
+            "question": "How many?\u2028",
+            "epsilon": 0.1,
+            "grid": whole,
+            "scheme": "dpf",
+            "checked": False,
+            "reserve": 0.5,
+            "unit": "d",
+            "min_uploads": 10,
+            "opens": "2026-03-01T00:00:00Z",
+            "closes": "2026-03-31T18:00:00Z",
+            "admission": "invited",
+        },
+        "small numbers": {"title": "x", "question": "x", "epsilon": 0.01, "grid": tiny, "max_instances": 1},
+        "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "grid": whole, "scheme": "dpf"},
+    }
+    for name, fields in found.items():
+        fields["id"] = page.text(_id(name))
+    for name in ("risk", "checked points"):
+        found[name]["servers"] = [page.pledge(secret, b, _id(name)) for b, secret in enumerate(SECRETS)]
+    return found
+
+
+# Stratum and value of each upload.
+VALUES = {
+    "risk": [(0, 0.0), (0, 0.3), (1, 0.295), (1, 7.5), (1, -1.0), (0, 0.07)],
+    "points": [(0, 0.0), (0, 3.0), (0, 6.0)],
+    "small numbers": [(0, 0.00003), (0, 0.000031)],
+    "checked points": [(0, 5.0), (0, 0.0)],
+}
+
+
+def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
+    thresholds = page.linear_thresholds(fields["grid"])
+    bits = page.domain_bits(len(fields.get("strata", ["all"])), len(thresholds))
+    positions = [page.position(thresholds, stratum, value) for stratum, value in VALUES[name]]
+    count = len(positions)
+    checked = fields.get("checked", True)
+    rand = named(f"{name} rand", count * (120 if checked else 32))
+    ids = [named(f"{name} upload {i}", 16) for i in range(count)]
+    return {
+        "name": name,
+        "fields": fields,
+        "canonical": page.canonical(fields).decode(),
+        "digest": page.campaign_digest(page.canonical(fields)).hex(),
+        "bits": bits,
+        "values": [
+            {"stratum": s, "value": v, "position": p} for (s, v), p in zip(VALUES[name], positions, strict=True)
+        ],
+        "rand": rand.hex(),
+        "ids": [i.hex() for i in ids],
+        "envelopes": [data.hex() for data in page.deal(fields, positions, bits, rand, ids)],
+        "checksum": page.set_checksum(sorted(ids)).hex(),
+    }
+
+
+def bad_envelopes(case: dict[str, Any]) -> list[dict[str, str]]:
+    """One change each to the first two uploads of server 0's envelope of the campaign "risk"."""
+    data = bytes.fromhex(case["envelopes"][0])
+    row = (len(data) - 48) // len(case["ids"])
+    data = data[:40] + (2).to_bytes(4, "little") + data[44 : 48 + 2 * row]
+    p, last = page.word(page.P), 48 + row
+    changes = {
+        "empty": b"",
+        "a header that is cut off": data[:47],
+        "another magic": b"FSSX" + data[4:],
+        "version 1": data[:4] + b"\1" + data[5:],
+        "for the other server": data[:5] + b"\1" + data[6:],
+        "no proofs in a checked campaign": data[:6] + b"\0\0" + data[8:],
+        "another key size": data[:44] + (208).to_bytes(4, "little") + data[48:],
+        "no uploads": data[:40] + bytes(4) + data[44:48],
+        "fewer uploads than it says": data[:-row],
+        "more uploads than it says": data + data[-row:],
+        "a byte too many": data + b"\0",
+        "a byte too few": data[:-1],
+        "one id twice": data[:last] + data[48:64] + data[last + 16 :],
+        "a key of version 1": data[:64] + b"\1" + data[65:],
+        "a key of the other scheme": data[:65] + b"\2" + data[66:],
+        "a key of the other server": data[:67] + b"\1" + data[68:],
+        "a key of another campaign": data[:68] + bytes(4) + data[72:],
+        "a root with the other server's control bit": data[:79] + bytes([data[79] | 128]) + data[80:],
+        "spare bits in the third word": data[:95] + b"\x80" + data[96:],
+        "a value correction of p": data[:112] + p + data[120:],
+        "a proof's last word of p": data[:-8] + p,
+    }
+    wrong = [{"name": name, "code": "invalid-upload", "envelope": made.hex()} for name, made in changes.items()]
+    other = data[:8] + bytes(32) + data[40:]
+    return [*wrong, {"name": "another campaign's digest", "code": "digest-mismatch", "envelope": other.hex()}]
+
+
+def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """One change each to the campaign "risk"."""
+    grid = fields["grid"]
+    changes: dict[str, dict[str, Any]] = {
+        "a field nobody knows": {"colour": "blue"},
+        "an id with padding": {"id": fields["id"] + "="},
+        "an id of 31 bytes": {"id": page.text(bytes(31))},
+        "an id whose spare bits are set": {"id": fields["id"][:-1] + "B"},
+        "no title": {"title": ""},
+        "epsilon of zero": {"epsilon": 0.0},
+        "epsilon beyond 20": {"epsilon": 20.5},
+        "a step that does not divide the range": {"grid": {**grid, "step": 0.03}},
+        "a grid from high to low": {"grid": {**grid, "from": 1.0, "to": 0.0}},
+        "a grid of a kind nobody knows": {"grid": {**grid, "kind": "quadratic"}},
+        "the same stratum twice": {"strata": ["no", "no"]},
+        "more at least than at most": {"min_uploads": 10, "max_uploads": 5},
+        "closing before it opens": {"opens": "2026-03-02T00:00:00Z", "closes": "2026-03-01T00:00:00Z"},
+        "a time without its zone": {"opens": "2026-03-02T00:00:00"},
+        "one server only": {"servers": fields["servers"][:1]},
+        "a commitment of 31 bytes": {
+            "servers": [{**fields["servers"][0], "commitment": page.text(bytes(31))}, fields["servers"][1]]
+        },
+        "more bits than keys can be checked over": {"grid": {**grid, "to": 10000.0}},
+    }
+    return [
+        {"name": name, "code": "invalid-campaign", "fields": {**fields, **change}} for name, change in changes.items()
+    ]
+
+
+def answers(case: dict[str, Any]) -> dict[str, Any]:
+    """A statement of each server about the set of "risk", and a signed answer; malformed ones of server 1."""
+    digest, checksum, count = bytes.fromhex(case["digest"]), bytes.fromhex(case["checksum"]), len(case["ids"])
+    body = json.dumps({"digest": page.text(digest), "positions": [0, 1, 255]}, separators=(",", ":")).encode()
+    question, made = b"/shares\n" + body, []
+    for server, secret in enumerate(SECRETS):
+        keys, noise = named(f"key file {server}", 32), named(f"noise secret {server}", 32)
+        stated = page.statement(digest, server, checksum, count, keys, noise)
+        elements = [page.element(w) for w in page.words(named(f"elements {server}", 24))]
+        answer = page.shares(server, digest, checksum, count, elements)
+        about = page.covered_by_signature(stated, question, answer)
+        made.append(
+            {
+                "secret": secret.hex(),
+                "key_file": keys.hex(),
+                "noise_secret": noise.hex(),
+                "statement": stated.split(b"\n", 1)[1].decode(),
+                "statement_signature": page.sign(secret, stated).hex(),
+                "elements": elements,
+                "answer": answer.hex(),
+                "signature": page.sign(secret, about).hex(),
+            }
+        )
+    return {"question": question.decode(), "servers": made, "bad": _bad_answers(bytes.fromhex(made[1]["answer"]))}
+
+
+def _bad_answers(data: bytes) -> list[dict[str, str]]:
+    changes = {
+        "another magic": b"FSSU" + data[4:],
+        "version 2": data[:4] + b"\2" + data[5:],
+        "of the other server": data[:5] + b"\0" + data[6:],
+        "bytes that should be zero": data[:6] + b"\1\0" + data[8:],
+        "one element less than asked for": data[:-8],
+        "another number of elements than it says": data[:80] + page.word(2) + data[88:],
+        "an element of p": data[:-8] + page.word(page.P),
+    }
+    wrong = [{"name": name, "code": "peer-mismatch", "answer": made.hex()} for name, made in changes.items()]
+    other = data[:8] + bytes(32) + data[40:]
+    return [*wrong, {"name": "another campaign's digest", "code": "digest-mismatch", "answer": other.hex()}]
+
+
+def body() -> dict[str, Any]:
+    cases = [good(name, fields) for name, fields in _campaigns().items()]
+    return {
+        "provenance": "Made by the program on docs/specification.md (python -m tests.vectors.make_messages).",
+        "good": cases,
+        "bad_envelopes": bad_envelopes(cases[0]),
+        "bad_campaigns": bad_campaigns(cases[0]["fields"]),
+        "answers": answers(cases[0]),
+    }
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "messages.json").write_text(json.dumps(body(), indent=1, ensure_ascii=False) + "\n")

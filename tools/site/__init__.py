@@ -1,0 +1,1 @@
+"""The documentation's site: the pages of docs/ and what follows from the code, as HTML that needs no network."""
