@@ -69,7 +69,8 @@ def main() -> int:
 
 def fetched_from_elsewhere(site: Path) -> list[str]:
     """What a browser would load over the network: scripts, styles, fonts, pictures; not links to click on."""
-    loads = r"""<(?:script|img|iframe)[^>]+src=["']?((?:https?:)?//[^"' >]+)|<link(?![^>]+canonical)[^>]+href=["']?((?:https?:)?//[^"' >]+)"""
+    there = r"""=["']?((?:https?:)?//[^"' >]+)"""
+    loads = f"<(?:script|img|iframe)[^>]+src{there}|<link(?![^>]+canonical)[^>]+href{there}"
     found = []
     for path in site.rglob("*.html"):
         found += [f"{path.relative_to(site)}: {a or b}" for a, b in re.findall(loads, path.read_text())]

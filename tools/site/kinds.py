@@ -1,4 +1,4 @@
-"""Which page is of which kind. A page that stands nowhere here breaks the build; one that does not exist is left out."""
+"""Which page is of which kind. A page that stands nowhere breaks the build; one that does not exist is left out."""
 
 from pathlib import Path
 
