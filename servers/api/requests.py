@@ -103,8 +103,19 @@ BEARER = Depends(HTTPBearer(auto_error=False, description="operator, analyst, up
 
 def takes(media_type: str, schema: dict[str, Any], example: object = None) -> dict[str, Any]:
     """A request body for the documentation; routes read it themselves, strictly."""
-    content = {"schema": schema} | ({} if example is None else {"example": example})
+    content = {"schema": _inlined(schema, schema)} | ({} if example is None else {"example": example})
     return {"requestBody": {"required": True, "content": {media_type: content}}}
+
+
+def _inlined(part: Any, whole: dict[str, Any]) -> Any:
+    """A schema whose definitions stand where they are used: OpenAPI looks for references elsewhere."""
+    if isinstance(part, list):
+        return [_inlined(item, whole) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if "$ref" in part:
+        return _inlined(whole["$defs"][part["$ref"].rpartition("/")[2]], whole)
+    return {name: _inlined(value, whole) for name, value in part.items() if name != "$defs"}
 
 
 def as_json(message: Any) -> JSONResponse:
