@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from client.tokens import hash_token, new_token
 from harness.live import Pair, envelopes, name, pledges
 from tools.site.reference import EXAMPLES
 
+SITE = "0123456789abcdef" * 2
 FIELDS = {
     "title": "Ten-year risk",
     "question": "Which risk did the score give each of your patients?",
@@ -32,10 +34,12 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     body = {"campaign": fields, "upload_token": hash_token(token), "invitations": []}
     seen: dict[str, dict[str, Any]] = {}
 
-    def ask(method: str, path: str, kind: str = "", role: int = 0, query: str = "", **more: Any) -> None:
+    def ask(
+        method: str, path: str, kind: str = "", role: int = 0, query: str = "", of: Campaign = campaign, **more: Any
+    ) -> None:
         known = {"operator": pair.servers[role].operator, "analyst": pair.servers[role].analyst, "upload": token}
         with pair.client(role, known.get(kind)) as client:
-            response = client.request(method, path.replace("{cid}", name(campaign)) + query, **more)
+            response = client.request(method, _filled(path, of) + query, **more)
         assert response.is_success, response.text
         if role == 0:
             seen[f"{method} {path}"] = _example(method, path + query, kind, more, response)
@@ -51,6 +55,10 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
         headers = {"Content-Type": UPLOAD_TYPE}
         ask("POST", "/v1/campaigns/{cid}/uploads", "upload", role, content=data, headers=headers)
         ask("POST", "/v1/campaigns/{cid}/uploads/withdraw", "upload", role, content=data[48:64])
+    pair.agree(campaign, 0)
+    ask("DELETE", "/v1/campaigns/{cid}/seal", "operator")
+    _freeze(pair, campaign)
+    ask("POST", "/v1/campaigns/{cid}/reopen", "operator")
     for role in (1, 0):
         if role:
             pair.agree(campaign, role)
@@ -63,9 +71,35 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     ask("GET", "/v1/campaigns/{cid}/curve", "analyst")
     ask("POST", "/v1/campaigns/{cid}/groups", "analyst", json={"upper_ends": [0.5, 1.0], "epsilon": 0.25})
     ask("GET", "/v1/campaigns/{cid}/budget", "analyst")
+    _ask_about_sites(ask, pair, bytes(reversed(campaign_id)))
     ask("GET", "/metrics", "operator")
     ask("DELETE", "/v1/campaigns/{cid}", "operator")
     return seen
+
+
+def _freeze(pair: Pair, campaign: Campaign) -> None:
+    """A sealing that came half-way: server 1 is frozen."""
+    pair.agree(campaign, 1)
+    token = (pair.folder / "server0" / "peer.token").read_text().strip()
+    with pair.client(1, token) as client:
+        assert client.post(f"/v1/peer/campaigns/{name(campaign)}/freeze").is_success
+
+
+def _ask_about_sites(ask: Callable[..., None], pair: Pair, campaign_id: bytes) -> None:
+    fields = {**FIELDS, "id": campaign_id, "servers": pledges(campaign_id), "admission": "sites"}
+    study = Campaign.from_dict(fields)
+    body = {"campaign": study.model_dump(mode="json", by_alias=True)}
+    with pair.operator(0) as client:
+        assert client.post("/v1/campaigns", json=body).is_success
+    site = {"id": SITE, "label": "Hospital North", "token": hash_token(new_token("site")), "quota": 5000}
+    path = "/v1/campaigns/{cid}/sites"
+    ask("POST", path, "operator", of=study, json={"sites": [site]})
+    ask("GET", path, "operator", of=study)
+    ask("PATCH", path + "/{site}", "operator", of=study, json={"state": "paused"})
+
+
+def _filled(path: str, campaign: Campaign) -> str:
+    return path.replace("{cid}", name(campaign)).replace("{site}", SITE)
 
 
 def _example(method: str, path: str, kind: str, more: dict[str, Any], response: Any) -> dict[str, Any]:
