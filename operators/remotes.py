@@ -160,7 +160,8 @@ def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
 def environment(campaign: Campaign, places: list[Place], ca: str | None, token: str | None) -> str:
     """Shell variables that tell parties' and analysts' programs where a campaign lives; parties get its token, too."""
     name = to_base64url(campaign.id)
-    variables = {"FSS_ID": name, "FSS_CAMPAIGN": " ".join(f"{place.url}/v1/campaigns/{name}" for place in places)}
+    variables = {"FSS_ID": name, "FSS_DIGEST": to_base64url(campaign.digest)}
+    variables |= {"FSS_CAMPAIGN": " ".join(f"{place.url}/v1/campaigns/{name}" for place in places)}
     if ca:
         variables["FSS_CA"] = ca
     if token:
