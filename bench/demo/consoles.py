@@ -27,7 +27,7 @@ step = 1
 
 def start(pair: Pair, out: Path, env: dict[str, str]) -> tuple[list[int], list[str]]:
     """Processes that go on, and lines that say where to look."""
-    asked = {**env, "FSS_TOKEN": pair.servers[0].analyst}
+    asked = {**env, "FSS_ANALYST_TOKEN": pair.servers[0].analyst}
     processes, lines = [], ["In a browser on this machine (each address works once):"]
     for program, what in (("fss-analyst", "analyst"), ("fss-server", "operator")):
         process, link = _console(program, asked, out / f"{what}-console.log")

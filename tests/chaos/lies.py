@@ -150,6 +150,8 @@ def play(pair: Pair, folder: Path, seed: str) -> Outcome:
         for front in fronts:
             front.catch_up(rng)
         lies = sum(lie != "honest" for lie in fronts[role].told)
+        for party in parties:
+            party.sites.close()  # or the servers in between would wait for their connections
     counted = _seal_and_check(pair, campaign, role, parties, rng)
     values = sum(len(party.values) for party in parties)
     return Outcome(time.monotonic() - started, sum(p.runs for p in parties), lies, values, counted)
