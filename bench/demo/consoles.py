@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from campaign.spec import Campaign, new_id, to_base64url
-from harness.live import Pair
+from campaign.spec import ID_BYTES, Campaign, from_base64url, new_id, to_base64url
+from harness.live import Pair, pledges
 from web.page import party_page
 
 OPEN = """
@@ -55,7 +55,8 @@ def _console(program: str, env: dict[str, str], log: Path) -> tuple[int, str]:
 
 
 def _page(pair: Pair, out: Path) -> tuple[Path, str]:
-    campaign = Campaign.from_toml(OPEN, id=new_id(os.urandom))
+    fields = Campaign.from_toml(OPEN, id=new_id(os.urandom)).model_dump(mode="json", by_alias=True)
+    campaign = Campaign.from_dict({**fields, "servers": pledges(from_base64url(fields["id"], ID_BYTES, "an id"))})
     pair.create(campaign)
     page = out / "party.html"
     page.write_text(party_page(campaign, [f"{pair.url(r)}/v1/campaigns/{to_base64url(campaign.id)}" for r in (0, 1)]))
