@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools.site import record, reference
-from tools.site.__main__ import linked
-from tools.site.kinds import DOCS, KINDS, MADE, placed, unplaced
 
 from campaign.errors import problems
 from campaign.spec import Campaign
 from harness.live import ROOT, Pair
 from servers.api.reference import operations
 from tests.pages import blocks, follow
+from tools.site import record, reference
+from tools.site.__main__ import linked
+from tools.site.kinds import DOCS, KINDS, MADE, placed, unplaced
 
 PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
 EXAMPLES: dict[str, Any] = json.loads(reference.EXAMPLES.read_text())
