@@ -48,11 +48,6 @@ class Evidence:
         write_durably(self.folder / f"{name}.question", question)
         write_durably(path, answer)
 
-    def answers(self) -> list[tuple[bytes, bytes]]:
-        """All questions that were asked, and what was answered."""
-        paths = sorted(self.folder.glob("*.answer"))
-        return [(path.with_suffix(".question").read_bytes(), path.read_bytes()) for path in paths]
-
     def _size(self) -> int:
         """Looked up once; then counted."""
         if self._bytes is None:

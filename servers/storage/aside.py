@@ -22,7 +22,7 @@ def leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
 
 def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> int:
     """Move what did not pass the check aside. It is not taken again: its id counts as withdrawn."""
-    for some in _some(campaign_id, ids):
+    for some in uploads_in(campaign_id, ids):
         sender = sa.func.coalesce(UPLOADS.c.sender, "")
         gone = sa.select(UPLOADS.c.campaign, sender, UPLOADS.c.id, sa.true()).where(some)
         db.execute(WITHDRAWN.insert().from_select(["campaign", "sender", "id", "was_stored"], gone))
@@ -55,13 +55,14 @@ def forget(db: Connection, campaign_id: bytes, ids: Sequence[bytes], sender: str
     return gone
 
 
-def _some(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
+def uploads_in(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
+    """Conditions that together name these uploads."""
     for start in range(0, len(ids), BATCH):
         yield (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])
 
 
 def _move(db: Connection, campaign_id: bytes, ids: Sequence[bytes], *, rejected: bool) -> int:
-    for some in _some(campaign_id, ids):
+    for some in uploads_in(campaign_id, ids):
         left = sa.select(*(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected)).where(some)
         db.execute(LEFT_OUT.insert().from_select([*_COLUMNS, "rejected"], left))
         db.execute(UPLOADS.delete().where(some))

@@ -25,7 +25,6 @@ from fss.keys import file_header
 from fss.proof import Proofs, proof_words
 
 CHUNK = 8192
-_READ = 1 << 22
 _SET = b"fss-ecdf key set 1\n"
 _DIGEST = 32
 
@@ -193,11 +192,8 @@ class _Columns:
 
 
 def file_digest(path: Path) -> bytes:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_READ):
-            digest.update(block)
-    return digest.digest()
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def is_whole(path: Path, digest: bytes) -> bool:

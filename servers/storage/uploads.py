@@ -116,7 +116,7 @@ def _add(db: Connection, request: NewUploads) -> Failures | Problem:
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
     """Stored uploads of one sender go, and their ids do not come back."""
     _remember(db, campaign_id, sender, [(i, True) for i in ids])
-    for some in _batches(campaign_id, ids):
+    for some in aside.uploads_in(campaign_id, ids):
         db.execute(UPLOADS.delete().where(some))
     counts = {"stored": CAMPAIGNS.c.stored - len(ids), "erased": CAMPAIGNS.c.erased + len(ids)}
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
@@ -143,16 +143,10 @@ def _facts(db: Connection, request: NewUploads) -> Facts:
     )
 
 
-def _batches(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
-    """Conditions that together name these uploads."""
-    for start in range(0, len(ids), BATCH):
-        yield (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])
-
-
 def _column(db: Connection, campaign_id: bytes, ids: Sequence[bytes], column: sa.Column[T]) -> dict[bytes, T]:
     """One column of those of these uploads that are stored."""
     values: dict[bytes, T] = {}
-    for some in _batches(campaign_id, ids):
+    for some in aside.uploads_in(campaign_id, ids):
         values.update((row[0], row[1]) for row in db.execute(sa.select(UPLOADS.c.id, column).where(some)))
     return values
 
