@@ -28,7 +28,8 @@ from pydantic import (
 )
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, Campaign, check_digest, from_base64url, parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, Campaign, check_digest, from_base64url, to_base64url
 from campaign.wording import listed, short
 from fss import FssError, KeyBatch, field
 from fss.field import Words

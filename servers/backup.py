@@ -18,7 +18,8 @@ import httpx
 
 from campaign.errors import PeerUnavailable, Problem, Refused, UnknownCampaign, parse_problem
 from campaign.files import sync_directory, write_durably
-from campaign.spec import TIME_FORMAT, parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import TIME_FORMAT, to_base64url
 from client import https
 from client.program import BadSettings
 from servers.settings import Settings
