@@ -27,7 +27,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -229,7 +229,7 @@ class Campaign(BaseModel):
 
     def key_type(self, party: int) -> KeyType:
         """What the keys of one server must be. The binder is the campaign's random id."""
-        return KeyType(Scheme[self.scheme.upper()], self.bits, party, self.id)
+        return _key_type(self.scheme, self.bits, party, self.id)
 
     def stratum(self, name: str) -> int:
         return number(self.strata, name)
@@ -305,3 +305,9 @@ def check_digest(expected: bytes, given: bytes) -> None:
         raise DigestMismatch(
             f"campaign digest {to_base64url(given)} was given, {to_base64url(expected)} is expected here"
         )
+
+
+@lru_cache(maxsize=256)
+def _key_type(scheme: str, bits: int, party: int, binder: bytes) -> KeyType:
+    """Kept: an upload of one key asks for it several times."""
+    return KeyType(Scheme[scheme.upper()], bits, party, binder)

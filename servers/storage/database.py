@@ -122,17 +122,17 @@ class Transaction:
                     raise as_problem(failure) from None
             else:
                 self._db.rollback()
-                if isinstance(error, DBAPIError):
+                if isinstance(error, DBAPIError | sqlite3.Error):
                     raise as_problem(error) from None
         finally:
             self._db.close()
 
 
-def as_problem(error: DBAPIError) -> Problem:
+def as_problem(error: DBAPIError | sqlite3.Error) -> Problem:
     """By SQLite's own code: a full disk, a busy database and a broken rule are different things."""
-    if isinstance(error, IntegrityError):
+    if isinstance(error, IntegrityError | sqlite3.IntegrityError):
         return Problem("two writes contradicted each other; nothing was stored")
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return StorageFull("the disk is full; nothing was stored", retry_after=60)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

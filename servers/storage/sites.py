@@ -12,6 +12,11 @@ from servers.storage import campaigns, waves
 from servers.storage.database import Transaction
 from servers.storage.schema import SITES
 
+# Asked with every upload, so made once.
+_WITH_TOKEN = sa.select(SITES).where(
+    SITES.c.campaign == sa.bindparam("campaign"), SITES.c.token == sa.bindparam("token")
+)
+
 
 class Sites:
     def __init__(self, engine: Engine) -> None:
@@ -47,7 +52,8 @@ class Sites:
 
     def by_token(self, campaign_id: bytes, token: str) -> Site | None:
         with self._engine.connect() as db:
-            return _by(db, campaign_id, SITES.c.token == token)
+            row = db.execute(_WITH_TOKEN, {"campaign": campaign_id, "token": token}).one_or_none()
+            return None if row is None else _as_site(row)
 
     def all(self, campaign_id: bytes) -> list[Site]:
         with self._engine.connect() as db:

@@ -7,8 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, Problem
-from servers.lifecycle.admission import Facts, Failures, NewUploads, decide, early_withdrawals
-from servers.storage import aside, campaigns, sites, waves
+from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
+from servers.storage import aside, campaigns, ingest, sites, waves
+from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
 
@@ -22,7 +23,7 @@ class Uploads:
     def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
         """Store many requests in one transaction. For each: its failures, or the problem that refused it whole."""
         with Transaction(self._engine) as db:
-            return [_add(db, request) for request in requests]
+            return [ingest.add(db, request) for request in requests]
 
     def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> tuple[int, list[bytes]]:
         """Erase uploads at their party's wish, while the campaign is open.
@@ -55,7 +56,7 @@ class Uploads:
         with Transaction(self._engine) as db:
             if waves.wave(db, campaign_id).state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
-            mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.sender == sender)
+            mine = uploads_of(campaign_id) & (UPLOADS.c.sender == sender)
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
             _erase(db, campaign_id, sender, ids)
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
@@ -63,7 +64,7 @@ class Uploads:
 
     def by_sender(self, campaign_id: bytes) -> dict[str, int]:
         """How many uploads came from each site or with each invitation."""
-        mine = (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.sender.is_not(None)
+        mine = uploads_of(campaign_id) & UPLOADS.c.sender.is_not(None)
         with self._engine.connect() as db:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
             return {row[0]: row[1] for row in db.execute(counted)}
@@ -71,7 +72,7 @@ class Uploads:
     def ids(self, campaign_id: bytes) -> bytes:
         """The ids of all uploads, sorted, one after the other."""
         with self._engine.connect() as db:
-            select = sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id).order_by(UPLOADS.c.id)
+            select = sa.select(UPLOADS.c.id).where(uploads_of(campaign_id)).order_by(UPLOADS.c.id)
             return b"".join(db.execute(select).scalars())
 
     def rows(self, campaign_id: bytes, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -82,7 +83,7 @@ class Uploads:
         columns = sa.select(UPLOADS.c.id, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
         last = b""
         while True:
-            some = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.id > last)
+            some = uploads_of(campaign_id) & (UPLOADS.c.id > last)
             with self._engine.connect() as db:
                 part = [(row.id, row.key) for row in db.execute(columns.where(some))]
             if not part:
@@ -91,26 +92,12 @@ class Uploads:
             last = part[-1][0]
 
     def counts(self) -> dict[bytes, int]:
-        """How many uploads each campaign has, counted."""
+        """How many uploads each campaign has, counted; those of none are those of the empty id."""
         with self._engine.connect() as db:
-            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign)
-            return {row[0]: row[1] for row in db.execute(counted)}
-
-
-def _add(db: Connection, request: NewUploads) -> Failures | Problem:
-    try:
-        facts = _facts(db, request)
-    except Problem as problem:
-        return problem
-    verdict = decide(request, facts)
-    if verdict.refusal is not None:
-        return verdict.refusal
-    if verdict.fresh:
-        common = {"campaign": request.campaign, "sender": request.sender}
-        db.execute(UPLOADS.insert(), [{**common, "id": i, "key": key} for i, key in verdict.fresh])
-        mine = CAMPAIGNS.c.id == request.campaign
-        db.execute(CAMPAIGNS.update().where(mine).values(stored=CAMPAIGNS.c.stored + len(verdict.fresh)))
-    return list(verdict.failures)
+            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign).subquery()
+            named = sa.select(CAMPAIGNS.c.id, counted.c[1]).select_from(counted)
+            rows = db.execute(named.outerjoin(CAMPAIGNS, CAMPAIGNS.c.number == counted.c.campaign))
+            return {row[0] or b"": row[1] for row in rows}
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
@@ -120,27 +107,6 @@ def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence
         db.execute(UPLOADS.delete().where(some))
     counts = {"stored": CAMPAIGNS.c.stored - len(ids), "erased": CAMPAIGNS.c.erased + len(ids)}
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
-
-
-def _facts(db: Connection, request: NewUploads) -> Facts:
-    entry = campaigns.entry(db, request.campaign)
-    ids = [upload_id for upload_id, _ in request.rows]
-    used = reused = 0
-    if request.sender is not None:
-        mine = (UPLOADS.c.campaign == request.campaign) & (UPLOADS.c.sender == request.sender)
-        used = int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
-        reused = _remembered(db, request.campaign, request.sender, was_stored=True)
-    return Facts(
-        campaign=entry.campaign,
-        is_open=waves.wave(db, request.campaign).state == waves.OPEN,
-        stored=entry.stored,
-        erased=entry.erased,
-        used=used,
-        reused=reused,
-        site=sites.of(db, request.campaign, request.sender) if entry.campaign.admission == "sites" else None,
-        known=_column(db, request.campaign, ids, UPLOADS.c.key),
-        gone=_withdrawn(db, request.campaign, request.sender, ids) | aside.put_aside(db, request.campaign, ids),
-    )
 
 
 def _column(db: Connection, campaign_id: bytes, ids: Sequence[bytes], column: sa.Column[T]) -> dict[bytes, T]:

@@ -118,7 +118,10 @@ def secrets_of(pair: Pair, campaign: Campaign, planted: bytes) -> list[tuple[str
     secret = [("planted key", planted)]
     with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
         seed = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()[0]
-        key = db.execute("SELECT key FROM uploads WHERE campaign = ? LIMIT 1", (campaign.id,)).fetchone()[0]
+        key = db.execute(
+            "SELECT key FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?) LIMIT 1",
+            (campaign.id,),
+        ).fetchone()[0]
     db.close()
     secret += [("noise seed", seed), ("stored key", key[8:24]), ("stored key", key[-16:])]
     forms = []

@@ -27,7 +27,10 @@ Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 def stolen_keys(pair: Pair, role: int, campaign: Campaign) -> tuple[list[bytes], KeyBatch]:
     """Ids and keys from a server's disk."""
     with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
-        rows = db.execute("SELECT id, key FROM uploads WHERE campaign = ? ORDER BY id", (campaign.id,)).fetchall()
+        rows = db.execute(
+            "SELECT id, key FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?) ORDER BY id",
+            (campaign.id,),
+        ).fetchall()
     db.close()
     return [row[0] for row in rows], KeyBatch.from_bytes(b"".join(row[1] for row in rows), campaign.id)
 

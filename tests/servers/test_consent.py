@@ -172,7 +172,12 @@ def test_a_freeze_can_be_undone_but_no_sealing(pair: Pair) -> None:
 
 def _ids(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
     with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
-        return [row[0] for row in db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign.id,))]
+        return [
+            row[0]
+            for row in db.execute(
+                "SELECT id FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?)", (campaign.id,)
+            )
+        ]
 
 
 def test_withdrawing_is_no_weapon(pair: Pair) -> None:

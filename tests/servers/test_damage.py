@@ -93,7 +93,13 @@ def test_deleted_keys_and_seeds_are_nowhere_on_the_disk(tmp_path: Path) -> None:
         data = pair.folder / "server0" / "data"
         with sqlite3.connect(data / "server.db") as db:
             seed = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()[0]
-            keys = [row[0] for row in db.execute("SELECT key FROM uploads WHERE campaign = ?", (campaign.id,))]
+            keys = [
+                row[0]
+                for row in db.execute(
+                    "SELECT key FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?)",
+                    (campaign.id,),
+                )
+            ]
         db.close()
         pair.seal(campaign)
         pair.wait_ready(campaign)

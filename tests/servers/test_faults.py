@@ -241,7 +241,10 @@ def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
         folder = pair.folder / "server0" / "data" / name(campaign)
         shutil.rmtree(folder)
         with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
-            row = db.execute("SELECT * FROM uploads WHERE campaign = ? LIMIT 1", (campaign.id,)).fetchone()
+            row = db.execute(
+                "SELECT * FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?) LIMIT 1",
+                (campaign.id,),
+            ).fetchone()
             db.execute("DELETE FROM uploads WHERE number = ?", (row[0],))
         pair.start(0)
         until = time.monotonic() + 10

@@ -10,7 +10,8 @@ down_revision = None
 def upgrade() -> None:
     op.create_table(
         "campaigns",
-        sa.Column("id", sa.LargeBinary(32), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", sa.LargeBinary(32), nullable=False, unique=True),
         sa.Column("spec", sa.LargeBinary, nullable=False),
         sa.Column("deleted", sa.Boolean, nullable=False),
         sa.Column("upload_token", sa.String(64)),
@@ -36,7 +37,7 @@ def upgrade() -> None:
     op.create_table(
         "uploads",
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("campaign", sa.LargeBinary(32), nullable=False),
+        sa.Column("campaign", sa.Integer, nullable=False),
         sa.Column("id", sa.LargeBinary(16), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
