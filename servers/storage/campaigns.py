@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 from campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
 from campaign.spec import Campaign, to_base64url
 from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEAVING, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
 NOISE_SEED_BYTES = 32
 # Asked with every upload, so made once.
@@ -87,7 +87,7 @@ class Campaigns:
             with suppress(CampaignDeleted):
                 entry(db, campaign_id)
             db.execute(UPLOADS.delete().where(uploads_of(campaign_id)))
-            for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, WAVES, JOBS):
+            for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, LEAVING, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "peer_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))

@@ -86,6 +86,14 @@ LEFT_OUT = sa.Table(
     sa.Column("sender", sa.String(64)),
     sa.Column("rejected", sa.Boolean, nullable=False),
 )
+# Ids that the other server does not have, told before both agree on the set without them; until then nothing moves.
+LEAVING = sa.Table(
+    "leaving",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("set", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
+)
 LEDGER = sa.Table(
     "ledger",
     META,

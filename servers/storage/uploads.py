@@ -7,11 +7,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, Problem
+from campaign.wire import UPLOAD_ID_BYTES
 from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
 from servers.storage import aside, campaigns, ingest, sites, waves
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
+
+IDS = 1 << 16  # read at a time
 
 T = TypeVar("T")
 
@@ -69,10 +72,20 @@ class Uploads:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
             return {row[0]: row[1] for row in db.execute(counted)}
 
-    def ids(self, campaign_id: bytes) -> bytes:
-        """The ids of all uploads, sorted, one after the other."""
+    def ids(self, campaign_id: bytes) -> Iterator[bytes]:
+        """The ids of all uploads, sorted, one after the other, part by part."""
+        last = b""
+        while part := self.ids_between(campaign_id, last, None, IDS):
+            yield part
+            last = part[-UPLOAD_ID_BYTES:] + b"\0"
+
+    def ids_between(self, campaign_id: bytes, first: bytes, behind: bytes | None, most: int) -> bytes:
+        """The same from one id to before another, if one is given, at most so many."""
+        some = uploads_of(campaign_id) & (UPLOADS.c.id >= first)
+        if behind is not None:
+            some &= UPLOADS.c.id < behind
+        select = sa.select(UPLOADS.c.id).where(some).order_by(UPLOADS.c.id).limit(most)
         with self._engine.connect() as db:
-            select = sa.select(UPLOADS.c.id).where(uploads_of(campaign_id)).order_by(UPLOADS.c.id)
             return b"".join(db.execute(select).scalars())
 
     def rows(self, campaign_id: bytes, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -85,7 +98,7 @@ class Uploads:
         while True:
             some = uploads_of(campaign_id) & (UPLOADS.c.id > last)
             with self._engine.connect() as db:
-                part = [(row.id, row.key) for row in db.execute(columns.where(some))]
+                part = [(i, key) for i, key in db.execute(columns.where(some))]
             if not part:
                 return
             yield part

@@ -39,6 +39,8 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/groups", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/freeze", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/thaw", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/ids", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/leave", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/agree", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/challenge", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),

@@ -26,9 +26,11 @@ pytestmark = pytest.mark.faults
 SEAL_POINTS = [
     (0, "seal-frozen-there"),
     (0, "seal-frozen-both"),
+    (0, "seal-named-there"),
     (0, "seal-sealed-there"),
     (0, "seal-sealed-both"),
     (1, "peer-frozen"),
+    (1, "peer-named"),
     (1, "peer-sealed"),
     (0, "keys-written"),
     (1, "keys-written"),

@@ -36,7 +36,7 @@ def sealed(storage: Storage) -> Campaign:
     assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    storage.waves.fix(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
+    storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids)), [])
     return campaign
 
 
@@ -155,7 +155,7 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(storage: Storage,
         assert storage.uploads.add([NewUploads(campaign.id, [(upload, secret), (b"1" * 16, b"other")])]) == [[]]
     storage.waves.agree(campaigns[1].id)
     freeze = storage.waves.freeze(campaigns[1].id, closed=False).freezes
-    storage.waves.fix(campaigns[1].id, freeze, [b"1" * 16], set_checksum(b"1" * 16))
+    storage.waves.fix(campaigns[1].id, freeze, set_checksum(b"1" * 16), [upload])
 
     def delete() -> None:
         storage.campaigns.delete(campaigns[2].id)

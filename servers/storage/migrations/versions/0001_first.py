@@ -76,6 +76,12 @@ def upgrade() -> None:
         sa.Column("rejected", sa.Boolean, nullable=False),
     )
     op.create_table(
+        "leaving",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("set", sa.LargeBinary(32), primary_key=True),
+        sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    )
+    op.create_table(
         "ledger",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("purpose", sa.String(80), primary_key=True),
