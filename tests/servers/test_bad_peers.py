@@ -20,7 +20,7 @@ from campaign.spec import Campaign
 from harness.live import Pair, name
 from servers.lifecycle.seal_wire import Frozen, Step
 from servers.storage.objects import set_checksum
-from tests.servers.conftest import filled
+from tests.servers.conftest import answering, filled
 
 pytestmark = pytest.mark.faults
 
@@ -28,9 +28,7 @@ pytestmark = pytest.mark.faults
 def test_a_peer_that_is_down_is_named_and_retried_later(tmp_path: Path) -> None:
     pair = Pair(tmp_path, curve_bits="0")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "ecdf", at="0.3,0.6")
         pair.stop(1)
         with pair.analyst(0) as client:
@@ -45,9 +43,7 @@ def test_a_peer_that_is_down_is_named_and_retried_later(tmp_path: Path) -> None:
 
 def test_a_published_curve_needs_the_peer_no_more(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         pair.stop(1)
         pair.stop(0)
@@ -140,9 +136,7 @@ def _drip(handler: Any) -> None:
 def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
     pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="3.0")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         pair.ask(0, campaign, "ecdf", at="0.9")
         pair.stop(1)
         started = time.monotonic()
@@ -176,9 +170,7 @@ def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path,
 def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
     pair, stranger = Pair(tmp_path, curve_bits="0"), Pair(tmp_path / "stranger")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         pair.stop(1)
         for file in ("cert.pem", "key.pem"):
             shutil.copy(stranger.folder / "server1" / file, pair.folder / "server1" / file)
