@@ -42,11 +42,11 @@ def trust(ca: str | Path | None) -> ssl.SSLContext:
     return context
 
 
-def options(token: str, ca: str | Path | None, timeout_s: float) -> dict[str, Any]:
+def options(token: str | None, ca: str | Path | None, timeout_s: float) -> dict[str, Any]:
     """What every client of httpx gets here, synchronous or not. Proxies in the environment are not used."""
-    if not token.isascii() or not token.isprintable():
+    if token is not None and not (token.isascii() and token.isprintable()):
         raise InvalidInput("a token is one line of ASCII characters")
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEPT_S)
     return {"verify": trust(ca), "headers": headers, "timeout": timeout_s, "trust_env": False, "limits": limits}
 

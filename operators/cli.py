@@ -80,6 +80,9 @@ def add_console(commands: Commands) -> None:
     console = commands.add_parser("console", help="both servers and their campaigns in a browser on this machine")
     console.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
     console.add_argument("--port", type=int, default=0, help="default: one that is free")
+    console.add_argument(
+        "--out", type=Path, default=Path(), metavar="FOLDER", help="for invitations of sites; default: this folder"
+    )
     console.set_defaults(run=_console)
 
 

@@ -16,7 +16,7 @@ from campaign.spec import Campaign, new_id, to_base64url
 from client.program import OK, REFUSED, BadSettings, agreed, ask
 from operators import outlook, proposals, questionnaire, setup, sites
 from operators import remotes as at_both
-from operators.next_steps import next_step
+from operators.next_steps import next_step, typed
 from web.page import party_page
 
 
@@ -242,7 +242,7 @@ def status(args: argparse.Namespace) -> int:
 def _print_next(both: list[dict[str, Any]], campaign_id: str) -> None:
     known = [status for status in both if "state" in status]
     if known:
-        print(f"\nnext: {next_step(known[0], campaign_id)}")
+        print(f"\nnext: {next_step(known[0], typed(campaign_id))}")
 
 
 def seal(args: argparse.Namespace) -> int:

@@ -1,15 +1,16 @@
-"""What `fss-server console` answers its page: both servers' campaigns, health and certificates, and sealing.
+"""What `fss-server console` shows: both servers' health and certificates, their campaigns, sites, budgets and logs.
 
-A server that cannot be reached is unknown: no number stands for it. Tokens stay in this program.
+A server that cannot be reached is unknown: no number stands for it. Operators' tokens stay in this program. An
+operator of one server sees of the other one what everybody may (does it answer, when does its certificate end) and what
+the own server is told by it.
 """
 
 import argparse
 import ssl
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,24 +20,29 @@ from campaign.spec import Campaign, to_base64url
 from client.program import OK
 from operators import remotes as at_both
 from operators.commands import operator_file
+from operators.console_acts import CONNECT_S, Acts, Servers, campaign_id
+from operators.next_steps import next_step
 from operators.remotes import Remote
+from operators.sites import by_site
 from web.console import console_page
 from web.local import Answer, Console, Download, Query, Routes
 from web.page import party_page
 
 MOST_SEEN = 2000  # points of uploads over time that are kept
-CONNECT_S = 5.0
+MOST_ASKED = 25  # campaigns of which the list says the next step; the others' is said when they are opened
+MOST_ACTIONS = 300
+UNKNOWN = "unknown"
+BUTTONS = {"seal": "Seal", "retract": "Take the word back", "reopen": "Reopen", "confirm": "Erase what was left out"}
+
+Row = dict[str, Any]
 
 
 def console(args: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    with (
-        at_both.remotes_of(operator_file(args), timeout_s=CONNECT_S) as quick,
-        at_both.remotes_of(operator_file(args)) as patient,
-    ):
-        served = Console(console_page("operator"), Watch(quick, patient, time.time).routes(), args.port)
+    with Servers.of(operator_file(args)) as servers:
+        served = Console(console_page("operator"), Watch(servers, args.out, time.time).routes(), args.port)
         print(f"open once, in a browser on this machine:\n  {served.link}", flush=True)
-        print("\nthe tokens stay in this program; end it with Ctrl-C", flush=True)
+        print("\nyour tokens stay in this program; end it with Ctrl-C", flush=True)
         try:
             served.serve()
         except KeyboardInterrupt:
@@ -45,125 +51,168 @@ def console(args: argparse.Namespace) -> int:
 
 
 class Watch:
-    """Both servers as they are now, and what this console has seen and done since it was started."""
+    """Both servers as they are now, and how uploads have grown since this console was started."""
 
-    def __init__(self, quick: list[Remote], patient: list[Remote], clock: Callable[[], float]) -> None:
-        self._quick, self._patient, self._clock = quick, patient, clock
+    def __init__(self, servers: Servers, folder: Path, clock: Callable[[], float]) -> None:
+        self._servers, self._clock = servers, clock
         self._seen: dict[str, list[list[float | None]]] = defaultdict(list)
-        self._done: list[dict[str, Any]] = []
-        self._sealing: set[str] = set()
+        self.acts = Acts(servers, folder, clock)
 
     def routes(self) -> Routes:
-        return Routes(
-            get={"/api/overview": self.overview, "/api/campaign": self.campaign, "/api/page": self.page},
-            post={"/api/seal": self.seal, "/api/confirm": self.confirm},
-        )
+        looks = {"overview": self.overview, "campaign": self.campaign, "actions": self.actions, "page": self.page}
+        return Routes(get={f"/api/{name}": look for name, look in looks.items()}, post=self.acts.routes())
 
     def overview(self, _: Query) -> Answer:
         """Servers, and campaigns with where they stand at each."""
-        rows: dict[str, list[dict[str, Any] | None]] = {}
-        servers = [self._server(remote, rows) for remote in self._quick]
-        now = self._clock()
+        rows: dict[str, list[Row | None]] = {}
+        cards = [self._card(role, rows) for role in (0, 1)]
+        steps = _Steps(self._servers, cards, self.acts.sealing)
         campaigns = []
         for name, found in rows.items():
+            step = steps.of(name, found)
             uploads = [None if row is None else row["uploads"] for row in found]
-            self._seen[name] = [*self._seen[name], [now, *uploads]][-MOST_SEEN:]
-            title = next((row["title"] for row in found if row), "")
-            known = [server["health"] != "unknown" for server in servers]
-            campaigns.append(
-                {"id": name, "title": title, "servers": found, "next": next_step(found, known, name in self._sealing)}
-            )
-        return {"servers": servers, "campaigns": campaigns, "done": self._done[::-1]}
+            self._seen[name] = _grown(self._seen[name], [self._clock(), *uploads])
+            title = next((row["title"] for row in found if row and "title" in row), "")
+            campaigns.append({"id": name, "title": title, "servers": found, "next": step})
+        return {"servers": cards, "campaigns": campaigns, "done": self.acts.done[::-1]}
 
-    def _server(self, remote: Remote, rows: dict[str, list[dict[str, Any] | None]]) -> dict[str, Any]:
-        about: dict[str, Any] = {"number": remote.number, "url": remote.url, "health": "unknown", "detail": ""}
-        about["certificate"] = certificate_end(remote.url, remote.ca)
-        try:
-            about["health"] = remote.call("GET", "/readyz").json()["status"]
-            for row in remote.call("GET", "/v1/campaigns").json():
-                rows.setdefault(row["id"], [None] * len(self._quick))[remote.number] = row
-        except Problem as problem:
-            about["detail"] = problem.detail
-            if problem.code != "peer-unavailable" and about["health"] == "unknown":
-                about["health"] = "not ready"
-        return about
+    def _card(self, role: int, rows: dict[str, list[Row | None]]) -> Row:
+        """One server at a glance; its campaigns are added to the rows, if it is ours to ask."""
+        place, remote = self._servers.place(role), self._servers.quick_of(role)
+        card: Row = {"number": role, "url": place and place.url, "mine": remote is not None, "listed": False}
+        if place is None:
+            return {**card, "health": UNKNOWN, "detail": "the operator file does not name it", "certificate": None}
+        asked = remote or next(other for other in self._servers.strangers if other.number == role)
+        card |= {"certificate": certificate_end(place.url, place.ca), **_health(asked)}
+        if remote is not None and card["health"] == "ready":
+            try:
+                for row in remote.call("GET", "/v1/campaigns").json():
+                    rows.setdefault(row["id"], [None, None])[role] = row
+                card["listed"] = True
+            except Problem as problem:
+                card["detail"] = problem.detail
+        return card
 
     def campaign(self, query: Query) -> Answer:
-        """One campaign: what it is, where it stands at each server, uploads over time, and the budget."""
-        name, statuses = query.text("id"), at_both.statuses(self._quick, query.text("id"))
-        about = self._described(name)
-        budgets = [self._budget(remote, name) for remote in self._quick]
-        rows = [s if "state" in s else None for s in statuses]
-        known = [
-            row is not None or s.get("problem") != "peer-unavailable" for row, s in zip(rows, statuses, strict=True)
-        ]
-        step = next_step(rows, known, name in self._sealing)
-        return {"about": about, "statuses": statuses, "seen": self._seen[name], "budgets": budgets, "next": step}
+        """One campaign: what it is, where it stands at each server, its sites, uploads over time, and the budget."""
+        name = campaign_id(query)
+        statuses = self._statuses(name)
+        own = [remote.number for remote in self._servers.quick]
+        sites = [(role, statuses[role]["sites"]) for role in own if "sites" in statuses[role]]
+        first = statuses[own[0]]
+        step = next_step(first, buttons(name)) if "state" in first else f"server {own[0]} says: {first['detail']}"
+        return {
+            "about": self._described(name),
+            "statuses": statuses,
+            "roles": own,
+            "sites": [_site(id, both, own) for id, both in by_site(sites).items()],
+            "seen": self._seen[name],
+            "budgets": [self._budget(role, name) for role in (0, 1)],
+            "next": "being sealed" if name in self.acts.sealing else step,
+        }
 
-    def _described(self, name: str) -> dict[str, Any] | None:
-        for remote in self._quick:
+    def _statuses(self, name: str) -> list[Row]:
+        """Of both servers; of one that is not ours, what ours says of it."""
+        own = {s["server"]: s for s in at_both.statuses(self._servers.quick, name)}
+        if len(own) == 1:
+            ((role, mine),) = own.items()
+            nothing = {"problem": UNKNOWN, "detail": "only the other server could say"}
+            own[1 - role] = mine.get("peer", nothing)
+        return [own[0], own[1]]
+
+    def _described(self, name: str) -> Row | None:
+        for remote in self._servers.quick:
             try:
                 made = Campaign.from_dict(remote.call("GET", f"/v1/campaigns/{name}").json()["campaign"])
             except Problem:
                 continue
             fields = made.model_dump(mode="json", by_alias=True)
-            return {
-                **fields,
-                "digest": to_base64url(made.digest),
-                "bits": made.bits,
-                "total_epsilon": made.total_epsilon,
-            }
+            more = {"digest": to_base64url(made.digest), "bits": made.bits, "total_epsilon": made.total_epsilon}
+            return {**fields, **more}
         return None
 
-    @staticmethod
-    def _budget(remote: Remote, name: str) -> dict[str, Any] | None:
+    def _budget(self, role: int, name: str) -> Row | None:
+        remote = self._servers.quick_of(role)
+        if remote is None:
+            return None
         try:
-            found: dict[str, Any] = remote.call("GET", f"/v1/campaigns/{name}/budget").json()
+            found: Row = remote.call("GET", f"/v1/campaigns/{name}/budget").json()
         except Problem:
             return None
         return found
 
+    def actions(self, query: Query) -> Answer:
+        """What operators did at one server, by its own log."""
+        remote = self._servers.quick_of(query.whole("server", 0))
+        if remote is None:
+            raise InvalidQuery("the log of the other organisation's server is its operator's")
+        found: Row = remote.call("GET", "/v1/actions", params={"last": MOST_ACTIONS}).json()
+        return found
+
     def page(self, query: Query) -> Answer:
         """The party's page, to be saved."""
-        name = query.text("id")
-        made = at_both.agreed(self._quick, name)
-        text = party_page(made, [f"{remote.url}/v1/campaigns/{name}" for remote in self._quick])
+        name = campaign_id(query)
+        made = at_both.agreed(self._servers.quick, name)
+        text = party_page(made, [f"{remote.url}/v1/campaigns/{name}" for remote in self._servers.quick])
         return Download("party.html", "text/html; charset=utf-8", text.encode())
 
-    def seal(self, query: Query) -> Answer:
-        """Begin to seal, once its title has been typed. It may take minutes, so the answer does not wait for it."""
-        name = query.text("id")
-        about = self._described(name)
-        if about is None:
-            raise InvalidQuery("no server describes this campaign now")
-        if query.text("title") != about["title"]:
-            raise InvalidQuery("type the campaign's title, exactly: sealing cannot be undone")
-        if name in self._sealing:
-            raise InvalidQuery("it is being sealed already")
-        self._sealing.add(name)
-        threading.Thread(target=self._seal, args=(name, about["title"]), daemon=True).start()
-        return {"started": True}
 
-    def _seal(self, name: str, title: str) -> None:
-        try:
-            found, asked = at_both.seal(self._patient, name)
-            self._note(f"sealed {title!r}: {found['count']} uploads, asked of server {asked}")
-        except Problem as problem:
-            self._note(f"not sealed, {title!r}: {problem.detail}")
-        except Exception as error:
-            self._note(f"not sealed, {title!r}: a fault of the console ({type(error).__name__})")
-        finally:
-            self._sealing.discard(name)
+@dataclass
+class _Steps:
+    """The next step of each campaign of a list. Asking stops once a server turned out to be away."""
 
-    def confirm(self, query: Query) -> Answer:
-        """Erase what sealing left out, at both servers."""
-        erased = [r.call("POST", f"/v1/campaigns/{query.text('id')}/confirm").json()["erased"] for r in self._quick]
-        self._note(f"erased what was left out of {query.text('id')}: {erased[0]} and {erased[1]} uploads")
-        return {"erased": erased}
+    servers: Servers
+    cards: list[Row]
+    sealing: set[str]
+    asked: int = 0
 
-    def _note(self, what: str) -> None:
-        when = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        self._done.append({"time": when, "what": what})
+    def of(self, name: str, found: list[Row | None]) -> str:
+        if name in self.sealing:
+            return "being sealed"
+        for card in self.cards:
+            if card["mine"] and not card["listed"]:
+                return f"server {card['number']} cannot be asked: find out why"
+            if card["mine"] and found[card["number"]] is None:
+                return f"create it at server {card['number']} too"
+        if self.asked == MOST_ASKED:
+            return "open it to see"
+        self.asked += 1
+        mine = self.servers.quick[0]
+        status = at_both.statuses([mine], name)[0]
+        if "state" not in status:
+            return str(status["detail"])
+        if status["peer"].get("problem") == "peer-unavailable":
+            self.asked = MOST_ASKED
+        elif "state" in status["peer"] and len(self.servers.quick) == 1:
+            found[1 - mine.number] = status["peer"]
+        return next_step(status, buttons(name))
+
+
+def buttons(name: str) -> Callable[[str], str]:
+    """How something is done here; what the console does not do is typed."""
+    return lambda what: f"press “{BUTTONS[what]}”" if what in BUTTONS else f"fss-server campaign {what} {name}"
+
+
+def _grown(seen: list[list[float | None]], now: list[float | None]) -> list[list[float | None]]:
+    """With one more point; of a time in which nothing changes, its two ends."""
+    still = [row[1:] for row in seen[-2:]] == [now[1:]] * 2
+    return [*(seen[:-1] if still else seen), now][-MOST_SEEN:]
+
+
+def _health(remote: Remote) -> Row:
+    try:
+        return {"health": remote.call("GET", "/readyz").json()["status"], "detail": ""}
+    except Problem as problem:
+        away = problem.code == "peer-unavailable"
+        return {"health": UNKNOWN if away else "not ready", "detail": problem.detail}
+
+
+def _site(name: str, both: dict[int, Row], own: list[int]) -> Row:
+    """A site at each of our servers: None where it is not there, or not known."""
+    about: Row = {"id": name, "label": next(iter(both.values()))["label"]}
+    for key in ("state", "quota", "uploads"):
+        about[key] = [both[role][key] if role in both else None for role in own]
+    return about
 
 
 def certificate_end(url: str, ca: Path) -> str | None:
@@ -179,42 +228,3 @@ def certificate_end(url: str, ca: Path) -> str | None:
     except (OSError, ValueError):
         return None
     return end.strftime("%Y-%m-%d")
-
-
-def next_step(rows: list[dict[str, Any] | None], known: list[bool], sealing: bool) -> str:
-    """What an operator should do next, in words."""
-    for number, row in enumerate(rows):
-        if not known[number]:
-            return f"server {number} cannot be reached: find out why"
-        if row is None:
-            return f"create it at server {number} too"
-    if sealing:
-        return "being sealed"
-    found = [row for row in rows if row is not None]
-    states = {row["state"] for row in found}
-    if states == {"open"}:
-        return _next_open(found)
-    if states != {"sealed"}:
-        return "sealing was begun: repeat it until both are sealed"
-    phases = {row.get("phase") for row in found}
-    if None in phases:
-        return "sealed"  # of a list, in which servers say no more
-    if "failed" in phases:
-        return "the evaluation failed: see the servers' logs"
-    if phases != {"ready"}:
-        done = min(float(row.get("progress", 0)) for row in found)
-        return f"being evaluated, {100 * done:.0f} %"
-    return "analysts can ask"
-
-
-def _next_open(rows: list[dict[str, Any]]) -> str:
-    fewest = min(row["uploads"] for row in rows)
-    least = rows[0].get("min_uploads")
-    if least is None:
-        return "open"
-    if fewest < least:
-        return f"wait: {fewest} of at least {least} uploads"
-    agreed = [str(number) for number, row in enumerate(rows) if row.get("agreed")]
-    if agreed:
-        return f"server {agreed[0]} has its operator's word; the other one's is missing"
-    return "seal it when all have sent"

@@ -1,14 +1,20 @@
 """What to do next with a campaign, in every state that its two servers can be in."""
 
+from collections.abc import Callable
 from typing import Any
 
 Status = dict[str, Any]
+Command = Callable[[str], str]  # how somebody does it, from its name: seal, retract, reopen, confirm, delete
 
 
-def next_step(status: Status, campaign_id: str) -> str:
+def typed(campaign_id: str) -> Command:
+    """What is typed."""
+    return lambda name: f"fss-server campaign {name} {campaign_id}"
+
+
+def next_step(status: Status, command: Command) -> str:
     """From one server's status, which has in `peer` what the other server says or why it says nothing."""
     here, there = str(status["state"]), status.get("peer", {})
-    command = f"fss-server campaign %s {campaign_id}"
     if "state" not in there:
         return _without_peer(there, command)
     states = {here, str(there["state"])}
@@ -19,12 +25,12 @@ def next_step(status: Status, campaign_id: str) -> str:
     if states & {"checking", "sealed"}:
         return (
             f"the set of uploads is {here} here and {there['state']} at the other server; to complete it: "
-            + command % "seal"
+            + command("seal")
         )
     if "frozen" in states:
         return (
             f"uploads are {_shown(here)} here and {_shown(there['state'])} at the other server, after a sealing that "
-            f"did not come to its end; go on with it: {command % 'seal'}, or undo it: {command % 'reopen'}"
+            f"did not come to its end; go on with it: {command('seal')}, or undo it: {command('reopen')}"
         )
     return _open(status, there, command)
 
@@ -33,39 +39,38 @@ def _shown(state: object) -> str:
     return "frozen" if state == "frozen" else "still taken"
 
 
-def _without_peer(there: Status, command: str) -> str:
+def _without_peer(there: Status, command: Command) -> str:
     if there.get("problem") == "unknown-campaign":
         return "the other server does not have the campaign: its operator must create or accept it"
     if there.get("problem") == "campaign-deleted":
-        return "the campaign was deleted at the other server; delete it here, too: " + command % "delete"
+        return "the campaign was deleted at the other server; delete it here, too: " + command("delete")
     if there.get("problem") == "digest-mismatch":
         return "the two servers have different campaigns under this id: delete one and create it from the same file"
     return "the other server cannot be asked now; see to it with its operator, then ask for the status again"
 
 
-def _open(status: Status, there: Status, command: str) -> str:
+def _open(status: Status, there: Status, command: Command) -> str:
     few = min(int(status["uploads"]), int(there.get("uploads", 0))) < int(status["min_uploads"])
     itself = status.get("seal") == "at-closing"
     if status.get("closed") and few:
         return (
             f"uploads are closed and fewer than the {status['min_uploads']} that were promised; nothing can be "
-            f"published: {command % 'delete'}"
+            f"published: {command('delete')}"
         )
     if itself:
         return f"nothing to do: both servers seal by themselves at {status['closes']}"
     if few:
         return f"wait for uploads: at least {status['min_uploads']} must reach both servers"
     if status["agreed"] and not there.get("agreed"):
-        return (
-            f"you agreed to sealing; the other operator must type {command % 'seal'}. To take your word back: "
-            + command % "retract"
+        return "you agreed to sealing; the other operator must do the same. To take your word back: " + command(
+            "retract"
         )
     if there.get("agreed") and not status["agreed"]:
-        return f"the other operator wants it sealed; if you agree: {command % 'seal'}"
-    return f"when no more uploads are expected: {command % 'seal'}, by both operators"
+        return f"the other operator wants it sealed; if you agree: {command('seal')}"
+    return f"when no more uploads are expected: {command('seal')}, by both operators"
 
 
-def _sealed(status: Status, there: Status, command: str) -> str:
+def _sealed(status: Status, there: Status, command: Command) -> str:
     phases = [str(one.get("phase", "")) for one in (status, there)]
     if "failed" in phases:
         which = "this server" if phases[0] == "failed" else "the other server"
@@ -73,5 +78,5 @@ def _sealed(status: Status, there: Status, command: str) -> str:
     if phases != ["ready", "ready"]:
         return "nothing to do: the curve is being evaluated; ask for the status again"
     if status.get("kept"):
-        return f"analysts can ask. What was left out is kept; to erase it: {command % 'confirm'}"
-    return "analysts can ask. When it is not needed any more: " + command % "delete"
+        return f"analysts can ask. What was left out is kept; to erase it: {command('confirm')}"
+    return "analysts can ask. When it is not needed any more: " + command("delete")

@@ -59,9 +59,9 @@ class Place:
 
 
 class Remote:
-    """One server, reached with its operator's token."""
+    """One server, reached with its operator's token; without one, as everybody reaches it."""
 
-    def __init__(self, number: int, url: str, ca: Path, token: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, number: int, url: str, ca: Path, token: str | None, timeout_s: float = TIMEOUT_S) -> None:
         self.number, self.url, self.ca = number, url, ca
         self._server = https.Server(f"server {number} at {url}", https.ONCE, f"server {number}: ")
         self._http = httpx.Client(base_url=url, **https.options(token, ca, timeout_s))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table, wrapped
-from servers.api import analysts, operators, parties, public, sites
+from servers.api import actions, analysts, operators, parties, public, sites
 from tools.site import files
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +23,9 @@ def test_the_table_of_speeds_is_that_of_the_run_beside_it() -> None:
 
 def test_every_public_route_is_described() -> None:
     text = (DOCS / "protocol.md").read_text()
-    for route in [route for room in (public, operators, sites, parties, analysts) for route in room.router.routes]:
+    for route in [
+        route for room in (public, operators, sites, actions, parties, analysts) for route in room.router.routes
+    ]:
         path = str(getattr(route, "path", "")).replace("{cid}", "{id}")
         assert path in text, path
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from operators.next_steps import next_step
+from operators.next_steps import next_step, typed
 
 
 def _status(state: str, **more: Any) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def _status(state: str, **more: Any) -> dict[str, Any]:
 
 
 def _step(here: dict[str, Any], there: dict[str, Any]) -> str:
-    return next_step({**here, "peer": there}, "ID")
+    return next_step({**here, "peer": there}, typed("ID"))
 
 
 @pytest.mark.parametrize(("here", "there"), list(product(["open", "frozen", "checking", "sealed"], repeat=2)))
@@ -35,7 +35,7 @@ def test_every_pair_of_states_has_one(here: str, there: str) -> None:
 @pytest.mark.parametrize(
     ("here", "there", "said"),
     [
-        (_status("open", agreed=True), _status("open"), "the other operator must type fss-server campaign seal ID"),
+        (_status("open", agreed=True), _status("open"), "the other operator must do the same"),
         (_status("open", agreed=True), _status("open"), "take your word back: fss-server campaign retract ID"),
         (_status("open"), _status("open", agreed=True), "the other operator wants it sealed; if you agree"),
         (_status("open", uploads=3), _status("open"), "wait for uploads: at least 10"),

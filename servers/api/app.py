@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from campaign.wording import listed, short
 from servers import log, metrics
-from servers.api import analysts, operators, parties, peers, public, reference, sites
+from servers.api import actions, analysts, operators, parties, peers, public, reference, sites
 from servers.api.cors import Cors
 from servers.lifecycle.work import Crash
 from servers.server import Clock, Server, no_crash
 from servers.settings import Settings
 
-ROUTES = (parties, public, reference, operators, sites, analysts, peers)  # parties ask most often
+ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers)  # parties ask most often
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
 

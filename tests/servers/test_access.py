@@ -16,6 +16,7 @@ Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
 ROUTES = [
     ("GET", "/metrics", {"operator"}),
+    ("GET", "/v1/actions", {"operator"}),
     ("GET", "/v1/campaigns", {"operator"}),
     ("POST", "/v1/campaigns", {"operator"}),
     ("GET", "/v1/pledges/{id}", {"operator"}),

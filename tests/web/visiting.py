@@ -100,6 +100,17 @@ class Visit:
         whole = self.driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
         (SCREENSHOTS / f"{name}.png").write_bytes(base64.b64decode(whole["data"]))
 
+    def still(self) -> None:
+        """Nothing on the page moves by itself for those who ask for less motion."""
+        features = [{"name": "prefers-reduced-motion", "value": "reduce"}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        moving = self.run("""
+          const styles = [...document.querySelectorAll("*")].map((e) => getComputedStyle(e));
+          return [matchMedia("(prefers-reduced-motion: reduce)").matches, document.getAnimations().length,
+            styles.filter((s) => s.animationName !== "none" || parseFloat(s.transitionDuration) > 0).length];""")
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+        assert moving == [True, 0, 0]
+
     def tab_to(self, id: str) -> None:
         """By the keyboard alone."""
         for _ in range(60):

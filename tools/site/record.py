@@ -72,6 +72,7 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     ask("POST", "/v1/campaigns/{cid}/groups", "analyst", json={"upper_ends": [0.5, 1.0], "epsilon": 0.25})
     ask("GET", "/v1/campaigns/{cid}/budget", "analyst")
     _ask_about_sites(ask, pair, bytes(reversed(campaign_id)))
+    ask("GET", "/v1/actions", "operator", query="?last=1")
     ask("GET", "/metrics", "operator")
     ask("DELETE", "/v1/campaigns/{cid}", "operator")
     return seen

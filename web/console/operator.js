@@ -1,15 +1,13 @@
-// The operator's console: both servers at a glance, one campaign in detail, sealing with a typed confirmation.
+// The operator's console: both servers at a glance, one campaign in detail, what operators did.
 
-import { chart, htmlElement } from "../charts.js";
-import { $, Address, ask, complain, tell } from "./shared.js";
+import { htmlElement } from "../charts.js";
+import { CampaignPart } from "./campaign.js";
+import { Doing } from "./doing.js";
+import { UNKNOWN, button, put, stateOf, tableParts } from "./putting.js";
+import { $, Address, ask, complain } from "./shared.js";
 
 const EVERY_MS = 3000;
-const UNKNOWN = "unknown";
 const SOON_DAYS = 30;
-
-const cell = (value, of = "td") => htmlElement(of, of === "th" ? { scope: "col" } : {}, value);
-const known = (value) => (value == null ? UNKNOWN : String(value));
-const stateOf = (text) => htmlElement("span", { class: `state${text === UNKNOWN ? " unknown" : ""}` }, text);
 
 function certificateText(end) {
   if (!end) return `certificate ends: ${UNKNOWN}`;
@@ -20,12 +18,12 @@ function certificateText(end) {
 class OperatorPage {
   constructor() {
     this.address = new Address({});
+    this.part = new CampaignPart(new Doing(() => this.refresh()));
   }
 
   start() {
-    $("no").onclick = () => ($("sure").hidden = true);
-    $("seal").onclick = () => this.sure("seal");
-    $("confirm").onclick = () => this.sure("confirm");
+    $("log-ask").onclick = () => this.log();
+    $("log-server").onchange = () => this.log();
     this.loop();
   }
 
@@ -36,9 +34,8 @@ class OperatorPage {
 
   async refresh() {
     try {
-      const found = await ask("overview");
-      this.overview(found);
-      if (this.address.values.id) await this.campaign(this.address.values.id);
+      this.overview(await ask("overview"));
+      if (this.address.values.id) await this.part.show(this.address.values.id);
       complain(null);
       $("when").textContent = `As of ${new Date().toLocaleTimeString()}`;
     } catch (error) {
@@ -49,29 +46,29 @@ class OperatorPage {
 
   overview({ servers, campaigns, done }) {
     this.servers = servers;
-    $("servers").replaceChildren(...servers.map((server) => this.server(server)));
-    const head = ["Title", ...servers.map((s) => `Server ${s.number}`), "Next step"];
-    const rows = campaigns.map((campaign) => this.row(campaign));
-    const empty = servers.some((s) => s.health === UNKNOWN) ? UNKNOWN : "none";
-    const nothing = htmlElement("tr", {}, htmlElement("td", { colspan: String(head.length) }, empty));
-    $("campaigns").replaceChildren(
-      htmlElement("thead", {}, htmlElement("tr", {}, ...head.map((text) => cell(text, "th")))),
-      htmlElement("tbody", {}, ...(rows.length ? rows : [nothing])),
-    );
-    $("done").replaceChildren(
-      ...(done.length ? done.map((d) => `${d.time}: ${d.what}`) : ["nothing"]).map((text) =>
-        htmlElement("li", {}, text),
+    put("servers", servers, () => servers.map((server) => this.card(server)));
+    const mine = servers.filter((s) => s.mine).map((s) => s.number);
+    put("log-server", mine, () => mine.map((number) => new Option(`Server ${number}`, number)));
+    put("campaigns", [servers.map((s) => s.listed), campaigns], () =>
+      tableParts(
+        ["Title", ...servers.map((s) => `Server ${s.number}`), "Next step"],
+        campaigns.map((campaign) => this.row(campaign)),
+        { empty: servers.some((s) => s.mine && !s.listed) ? UNKNOWN : "none" },
       ),
+    );
+    put("done", done, () =>
+      (done.length ? done.map((d) => `${d.time}: ${d.what}`) : ["nothing"]).map((text) => htmlElement("li", {}, text)),
     );
   }
 
-  server({ number, url, health, detail, certificate }) {
+  card({ number, url, mine, health, detail, certificate }) {
     const made = htmlElement("div", {
       class: `panel${health === "ready" ? " good" : " bad"}`,
       "data-server": String(number),
     });
-    made.append(htmlElement("h3", {}, `Server ${number}`), htmlElement("p", { class: "mono" }, url));
     made.append(
+      htmlElement("h3", {}, `Server ${number}${mine ? "" : ", of the other organisation"}`),
+      htmlElement("p", { class: "mono" }, url ?? UNKNOWN),
       htmlElement("p", {}, stateOf(health), ` ${detail}`),
       htmlElement("p", {}, certificateText(certificate)),
     );
@@ -79,162 +76,51 @@ class OperatorPage {
   }
 
   row({ id, title, servers, next }) {
-    const open = htmlElement("button", { type: "button", "data-id": id }, title || id);
-    open.onclick = () => this.open(id);
+    const open = button(title || id, id, "", () => this.open(id));
+    open.dataset.id = id;
     const at = servers.map((row, i) => {
       if (row) return `${row.state}, ${row.uploads} uploads`;
-      return this.servers[i].health === UNKNOWN ? UNKNOWN : "not there";
+      return this.servers[i].listed ? "not there" : UNKNOWN;
     });
-    return htmlElement(
-      "tr",
-      {},
-      cell(open),
-      ...at.map((text) => cell(text === UNKNOWN ? stateOf(text) : text)),
-      cell(next),
-    );
+    return [open, ...at, next];
   }
 
   async open(id) {
     this.address.set({ id });
-    $("sure").hidden = true;
     try {
-      await this.campaign(id);
+      await this.part.show(id);
       $("campaign-head").focus();
     } catch (error) {
       complain(error);
     }
   }
 
-  async campaign(id) {
-    const { about, statuses, seen, budgets, next } = await ask("campaign", { id });
-    this.about = about;
-    $("campaign").hidden = false;
-    $("campaign-head").textContent = about?.title ?? id;
-    $("next").textContent = `Next: ${next}`;
-    $("facts").replaceChildren(...this.facts(about, budgets));
-    $("page").href = `/api/page?id=${encodeURIComponent(id)}`;
-    this.states(statuses);
-    this.perSite(statuses);
-    $("uploads").replaceChildren(this.history(seen, about));
-    const states = statuses.map((s) => s.state);
-    $("seal").disabled = states.some((s) => s === undefined) || states.every((s) => s === "sealed");
-    $("confirm").disabled = !statuses.some((s) => s.kept > 0);
-  }
-
-  facts(about, budgets) {
-    const spent = budgets.map((b) => (b ? `${b.spent} of ${b.reserve}` : UNKNOWN));
-    const rows = [
-      ["Question", known(about?.question)],
-      ["Digest", known(about?.digest)],
-      ["Epsilon", about ? `${about.epsilon} for the curve, ${about.total_epsilon} in all` : UNKNOWN],
-      ["Reserve spent", spent[0] === spent[1] ? spent[0] : `server 0: ${spent[0]}, server 1: ${spent[1]}`],
-      ["Uploads", about ? `at least ${about.min_uploads}, at most ${about.max_uploads}` : UNKNOWN],
-      ["Admission", known(about?.admission)],
-      ["Open", about ? `${about.opens ?? "at once"} to ${about.closes ?? "it is sealed"}` : UNKNOWN],
-      ["Keys are checked", about ? (about.checked ? "yes" : "no") : UNKNOWN],
-    ];
-    return rows.flatMap(([name, value]) => [htmlElement("dt", {}, name), htmlElement("dd", {}, value)]);
-  }
-
-  states(statuses) {
-    const names = [
-      ["State", "state"],
-      ["Uploads", "uploads"],
-      ["Operator's word", "agreed"],
-      ["Sealed", "count"],
-      ["Left out", "orphans"],
-      ["Still kept of these", "kept"],
-      ["Evaluation", "phase"],
-      ["Progress", "progress"],
-    ];
-    const value = (status, key) => {
-      if (!("state" in status))
-        return key === "state" ? (status.problem === "peer-unavailable" ? UNKNOWN : status.detail) : UNKNOWN;
-      if (key === "agreed") return status.agreed ? "given" : "not yet";
-      if (key === "progress") return status.progress == null ? "–" : `${Math.round(100 * status.progress)} %`;
-      return status[key] == null ? "–" : String(status[key]);
-    };
-    const head = htmlElement("tr", {}, cell("", "td"), ...statuses.map((_, i) => cell(`Server ${i}`, "th")));
-    const rows = names.map(([name, key]) =>
-      htmlElement(
-        "tr",
-        {},
-        htmlElement("th", { scope: "row" }, name),
-        ...statuses.map((s) => htmlElement("td", { "data-key": key }, value(s, key))),
-      ),
-    );
-    $("states").replaceChildren(htmlElement("thead", {}, head), htmlElement("tbody", {}, ...rows));
-  }
-
-  // Where campaigns have sites of their own: uploads of each against its quota.
-  perSite(statuses) {
-    const found = statuses.find((s) => Array.isArray(s.sites))?.sites;
-    if (!found) return $("sites").replaceChildren();
-    const rows = found.flatMap(({ name, uploads, quota }) => {
-      const meter = htmlElement("meter", { min: "0", max: String(quota ?? uploads), "aria-label": String(name) });
-      meter.value = uploads;
-      return [
-        htmlElement("span", {}, String(name)),
-        meter,
-        htmlElement("span", {}, `${uploads} of ${quota ?? "any number"}`),
-      ];
-    });
-    return $("sites").replaceChildren(htmlElement("h3", {}, "Sites"), htmlElement("div", { class: "meter" }, ...rows));
-  }
-
-  history(seen, about) {
-    const start = seen.length ? seen[0][0] : 0;
-    const minutes = ([time]) => (time - start) / 60;
-    const lines = [1, 2].map((at) => seen.filter((row) => row[at] != null).map((row) => [minutes(row), row[at]]));
-    const most = 1.08 * Math.max(1, about?.min_uploads ?? 1, ...lines.flat().map(([, y]) => y));
-    const marks = lines.map((points, series) => ({ kind: "line", series, dashed: series === 1, points }));
-    if (about) marks.push({ kind: "rule", y: about.min_uploads, label: `at least ${about.min_uploads}` });
-    return chart({
-      title: "Uploads over time",
-      description: `Uploads stored at each server since the console was started; at least ${about?.min_uploads ?? UNKNOWN} are needed.`,
-      x: { min: 0, max: Math.max(1, seen.length ? minutes(seen.at(-1)) : 1), label: "minutes" },
-      y: { min: 0, max: most, label: "uploads" },
-      marks,
-      series: [
-        ["server 0", 0],
-        ["server 1", 1],
-      ],
-      width: Math.min(820, Math.max(320, innerWidth - 32)),
-      height: 260,
-      table: {
-        name: "Numbers of the uploads",
-        columns: ["minutes", "server 0", "server 1"],
-        rows: seen.map((row) => [minutes(row), known(row[1]), known(row[2])]),
-      },
-    });
-  }
-
-  sure(what) {
-    const seal = what === "seal";
-    $("sure").hidden = false;
-    $("title-field").hidden = !seal;
-    $("typed").value = $("sure-problem").textContent = "";
-    $("sure-text").textContent = seal
-      ? "Sealing fixes the set of uploads for good. Nothing can be uploaded or withdrawn afterwards."
-      : "Uploads that only one server had were left out. Erasing them cannot be undone.";
-    $("yes").textContent = seal ? "Seal it" : "Erase them";
-    $("yes").onclick = () => this.act(what);
-    (seal ? $("typed") : $("yes")).focus();
-  }
-
-  async act(what) {
-    $("yes").disabled = true;
+  async log() {
+    const server = $("log-server").value;
     try {
-      await tell(
-        what,
-        what === "seal" ? { id: this.address.values.id, title: $("typed").value } : { id: this.address.values.id },
+      const { whole, actions } = await ask("actions", { server });
+      const last = actions.at(-1);
+      $("log-whole").textContent = whole
+        ? `Server ${server}: the log holds together${last ? `; its last link is ${last.link}` : ""}.`
+        : `Server ${server}: an action was changed or removed. The log does not hold together.`;
+      $("log-whole").className = whole ? "" : "panel bad";
+      put("log", [server, actions], () =>
+        tableParts(
+          ["Number", "Time", "Action", "Campaign", "Outcome", "About"],
+          actions.toReversed().map((row) => this.logRow(row)),
+        ),
       );
-      $("sure").hidden = true;
-      await this.refresh();
     } catch (error) {
-      $("sure-problem").textContent = error.message; // beside the button: the next look at the servers would clear it
+      $("log-whole").className = "panel bad";
+      $("log-whole").textContent = `Server ${server}: ${UNKNOWN}. ${error.message}`;
+      put("log", [server], () => []);
     }
-    $("yes").disabled = false;
+  }
+
+  logRow({ number, at, action, campaign, outcome, about }) {
+    const words = Object.entries(about).map(([name, value]) => `${name}: ${value}`);
+    const short = htmlElement("span", { title: campaign }, campaign.slice(0, 8));
+    return [String(number), at, action, short, outcome, words.join(", ")];
   }
 }
 
