@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
 from campaign.spec import Campaign, to_base64url
+from servers.storage import dialects
 from servers.storage.database import Transaction, forget
 from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEAVING, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
@@ -52,7 +53,9 @@ class Campaigns:
                 return False
             seed = os.urandom(NOISE_SEED_BYTES)
             about = {"spec": campaign.canonical, "upload_token": upload_token, "noise_seed": seed}
-            db.execute(CAMPAIGNS.insert().values(id=campaign.id, deleted=False, stored=0, erased=0, **about))
+            row_of = CAMPAIGNS.insert().values(id=campaign.id, deleted=False, stored=0, erased=0, **about)
+            number = db.execute(row_of.returning(CAMPAIGNS.c.number)).scalar_one()
+            dialects.of(self._engine).add_campaign(db, number)
             db.execute(WAVES.insert().values(campaign=campaign.id, number=0, **_NEW_WAVE))
             if tokens:
                 db.execute(INVITATIONS.insert(), [{"campaign": campaign.id, "token": t} for t in sorted(tokens)])
@@ -86,7 +89,8 @@ class Campaigns:
         with Transaction(self._engine) as db:
             with suppress(CampaignDeleted):
                 entry(db, campaign_id)
-            db.execute(UPLOADS.delete().where(uploads_of(campaign_id)))
+            number = db.execute(sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id)).scalar_one()
+            dialects.of(self._engine).drop_uploads(db, number)
             for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, LEAVING, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "peer_seed": None, "deleted": True}

@@ -24,7 +24,7 @@ class Sites:
 
     def add(self, campaign_id: bytes, new: Sequence[Site]) -> int:
         """All of them or none; those that are there already, the same in everything, stay. Returns how many came."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _require_sites(db, campaign_id)
             if waves.wave(db, campaign_id).state not in (waves.OPEN, waves.FROZEN):
                 raise CampaignSealed("the campaign's set of uploads is fixed; a site could send nothing any more")
@@ -35,7 +35,7 @@ class Sites:
 
     def change(self, campaign_id: bytes, site_id: str, **values: object) -> Site:
         """Another token, quota or state of one site."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _require_sites(db, campaign_id)
             site = of(db, campaign_id, site_id)
             if site is None:

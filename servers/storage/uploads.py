@@ -1,7 +1,7 @@
 """Uploads: stored many at a time, withdrawn by whoever sent them, listed and read in the order of their ids."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -15,18 +15,19 @@ from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
 
 IDS = 1 << 16  # read at a time
+if TYPE_CHECKING:
+    from servers.storage.ingest_postgres import Ingest
 
 T = TypeVar("T")
 
 
 class Uploads:
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self._ingest = engine, _ingest(engine)
 
     def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
-        """Store many requests in one transaction. For each: its failures, or the problem that refused it whole."""
-        with Transaction(self._engine) as db:
-            return [ingest.add(db, request) for request in requests]
+        """Store many requests together. For each: its failures, or the problem that refused it whole."""
+        return self._ingest.add(requests)
 
     def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> tuple[int, list[bytes]]:
         """Erase uploads at their party's wish, while the campaign is open.
@@ -36,7 +37,7 @@ class Uploads:
         Returns how many were erased, and the ids that could not be remembered.
         """
         wanted = sorted(set(ids))
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             entry = campaigns.entry(db, campaign_id)
             if waves.wave(db, campaign_id).state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
@@ -56,7 +57,7 @@ class Uploads:
 
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
         """Erase all that one site sent, at the operator's wish, while the campaign is open. Returns how many."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             if waves.wave(db, campaign_id).state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
             mine = uploads_of(campaign_id) & (UPLOADS.c.sender == sender)
@@ -111,6 +112,25 @@ class Uploads:
             named = sa.select(CAMPAIGNS.c.id, counted.c[1]).select_from(counted)
             rows = db.execute(named.outerjoin(CAMPAIGNS, CAMPAIGNS.c.number == counted.c.campaign))
             return {row[0] or b"": row[1] for row in rows}
+
+
+class _InTurn:
+    """One transaction for all requests, which has the whole database alone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        with Transaction(self._engine) as db:
+            return [ingest.add(db, request) for request in requests]
+
+
+def _ingest(engine: Engine) -> "_InTurn | Ingest":
+    if engine.dialect.name == "sqlite":
+        return _InTurn(engine)
+    from servers.storage.ingest_postgres import Ingest  # its driver is an extra
+
+    return Ingest(engine)
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
