@@ -74,7 +74,7 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
     assert [row for part in storage.uploads.rows(campaign.id, 2) for row in part] == [(i, b"key" + i) for i in ids]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    wave = storage.waves.fix(campaign.id, freeze, ids[:4], set_checksum(b"".join(ids[:4])))
+    wave = storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids[:4])), ids[4:])
     assert (wave.sealed.count, wave.sealed.orphans) == (4, 1)
     assert storage.jobs.take("me", now=100.0, until=110.0) == Job(campaign.id, 0)
     assert storage.jobs.take("you", now=100.0, until=110.0) is None
