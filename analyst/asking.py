@@ -1,21 +1,31 @@
-"""What both clients share: where to ask, what was learned, how answers are read, and how long to wait for them."""
+"""Everything that can be asked of a server, without input and output: each question is a plan.
+
+A plan yields what it needs (an answer of the server, other plans, some computing) and gets it back; `Client` and
+`AsyncClient` see to that, each in its own way, so that every question is written once.
+"""
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from analyst import calibration
-from analyst.by_points import Answered
+from analyst import by_points, calibration
+from analyst.by_points import Answered, PointRelease, Steps
 from analyst.calibration import Calibration
-from analyst.points import Index
-from analyst.release import Floats, Release
+from analyst.histogram import Histogram
+from analyst.options import QUARTILES, Smoothing
+from analyst.points import Index, Points
+from analyst.quantile import Quantiles
+from analyst.release import Floats, Release, Stratum
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
 from campaign.inputs import Values, many
 from campaign.spec import Campaign, check_digest
-from campaign.wire import EcdfAnswer, GroupsAnswer, GroupsQuery, read
+from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
 from client import https
 
 ATTEMPTS = 5
@@ -25,8 +35,45 @@ NUMPY = {"Accept": "application/x-npy"}
 JSON = {"Content-Type": "application/json"}
 
 
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Gives the bytes of an answer."""
+
+    method: str
+    path: str
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Together:
+    """Gives the results of plans that do not need each other."""
+
+    plans: Sequence["Plan[Any]"]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Gives the result of a plan that must not run twice at the same time."""
+
+    plan: "Plan[Any]"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Gives the result of some computing that would hold up others."""
+
+    work: Callable[[], Any]
+
+
+Need = Request | Together | Alone | Compute
+Plan = Generator[Need, Any, R]
+
+
 class Asking:
-    """What both clients share: where to ask, what was learned, and how answers are read."""
+    """One campaign at one server: where to ask, what was learned, the questions, and how answers are read."""
 
     def __init__(
         self,
@@ -45,15 +92,137 @@ class Asking:
         if not https.is_address(url):
             raise InvalidInput(https.NOT_AN_ADDRESS.format(url))
         self.url, self._on_grid = url.rstrip("/"), on_grid
-        self._options = https.options(token, ca, timeout_s)
-        self._server = https.Server(self.url, https.Patience(ATTEMPTS, patience_s))
+        self.options = https.options(token, ca, timeout_s)
+        self.server = https.Server(self.url, https.Patience(ATTEMPTS, patience_s))
         self._campaign: Campaign | None = None
         self._release: Release | None = None
         self._by_points = False  # learned when the server refuses a whole curve
         self._points = POINTS
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.url}>"
+    def campaign(self) -> Plan[Campaign]:
+        """What is measured, and how privately."""
+        return self._campaign or self._read_campaign((yield Request("GET", "")))
+
+    def release(self) -> Plan[Release]:
+        """The curves of all strata."""
+        if self._release is None:
+            yield Alone(self._fetched())
+        assert self._release is not None
+        return self._release
+
+    def _fetched(self) -> Plan[None]:
+        if self._release is None:
+            campaign = yield from self.campaign()
+            parts = yield Together([self._stratum(campaign, stratum) for stratum in campaign.strata])
+            counts = [curve for curve, _ in parts]
+            self._release = Release.of_strata(campaign, parts[0][1], counts, self._on_grid)
+
+    def _stratum(self, campaign: Campaign, stratum: str) -> Plan[tuple[Floats, int]]:
+        at_the_end = {"at": last_threshold(campaign), "stratum": stratum}
+        last = read(EcdfAnswer, (yield Request("GET", "/ecdf", {"params": at_the_end})))
+        data = yield Request("GET", "/curve", {"params": {"stratum": stratum}, "headers": NUMPY})
+        return self._read_counts(data, last, campaign), last.n
+
+    def is_whole(self) -> Plan[bool]:
+        """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
+        if self._release is None and not self._by_points:
+            try:
+                yield from self.release()
+            except InvalidQuery:
+                self._by_points = True
+        return not self._by_points
+
+    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Plan[Points]:
+        """F at some values."""
+        return self._either(
+            stratum,
+            lambda release: release.curve(stratum, smoothing=smoothing).at(at),
+            lambda campaign, name: by_points.some(campaign, name, at, smoothing != "none"),
+        )
+
+    def quantile(
+        self,
+        levels: Values = QUARTILES,
+        stratum: Stratum = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+    ) -> Plan[Quantiles]:
+        """Where the curve reaches each level, with intervals."""
+        return self._either(
+            stratum,
+            lambda release: release.quantile(levels, stratum, smoothing=smoothing, confidence=confidence),
+            lambda campaign, name: by_points.quantiles(campaign, name, levels, confidence),
+        )
+
+    def histogram(
+        self,
+        edges: Values = 20,
+        stratum: Stratum = None,
+        *,
+        smoothing: Smoothing = "isotonic",
+        confidence: float = 0.95,
+    ) -> Plan[Histogram]:
+        """Counts and shares of bins."""
+        return self._either(
+            stratum,
+            lambda release: release.histogram(edges, stratum, smoothing=smoothing, confidence=confidence),
+            lambda campaign, name: by_points.histogram(campaign, name, edges, confidence),
+        )
+
+    def _either(
+        self, stratum: Stratum, whole: Callable[[Release], R], points: Callable[[Campaign, str], Steps[R]]
+    ) -> Plan[R]:
+        """From the release, or where the grid is too large for it by asking points."""
+        if (yield from self.is_whole()):
+            release = yield from self.release()
+            result: R = yield Compute(partial(whole, release))
+            return result
+        campaign = yield from self.campaign()
+        name = by_points.one_stratum(campaign, stratum)
+        return (yield from self._by_asking(campaign, name, points(campaign, name)))
+
+    def reported(self) -> Plan[Release | PointRelease]:
+        """What a report is made of: the release, or of a grid that is too large for it points of every stratum."""
+        if (yield from self.is_whole()):
+            return (yield from self.release())
+        campaign, n, parts = (yield from self.campaign()), 0, {}
+        for stratum in campaign.strata:
+            count, parts[stratum] = yield from self._by_asking(campaign, stratum, by_points.page(campaign, stratum))
+            n = max(n, count)
+        return PointRelease(campaign, n, parts)
+
+    def _by_asking(self, campaign: Campaign, stratum: str, steps: Steps[R]) -> Plan[R]:
+        """What needs counts at points, one question after the other."""
+        try:
+            wanted = next(steps)
+            while True:
+                wanted = steps.send((yield from self._answered(campaign, stratum, wanted)))
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+    def _answered(self, campaign: Campaign, stratum: str, index: Index) -> Plan[Answered]:
+        while True:
+            n, counts = 0, dict[int, int]()
+            try:
+                for part in batches(index, self._points):
+                    data = yield Request("GET", "/ecdf", {"params": at_indices(campaign, part, stratum)})
+                    n, more = self._read_answered(data, campaign, part)
+                    counts.update(more)
+                return n, counts
+            except InvalidQuery as problem:
+                self._fewer_points(problem)
+
+    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Plan[Calibration]:
+        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
+        content, campaign = groups_query(upper_ends, epsilon), (yield from self.campaign())
+        data = yield Request("POST", "/groups", {"content": content, "headers": JSON})
+        return self._read_groups(data, campaign, fitted)
+
+    def budget(self) -> Plan[BudgetAnswer]:
+        """What the campaign may spend and has spent."""
+        return read(BudgetAnswer, (yield Request("GET", "/budget")))
 
     def _read_campaign(self, data: bytes) -> Campaign:
         try:

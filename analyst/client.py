@@ -15,22 +15,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import httpx
 
-from analyst import by_points
-from analyst.asking import JSON, NUMPY, Asking, at_indices, batches, groups_query, last_threshold
-from analyst.by_points import PointRelease, Steps
-from analyst.calibration import Calibration
-from analyst.histogram import Histogram
-from analyst.options import QUARTILES, Smoothing
-from analyst.points import Index, Points
-from analyst.quantile import Quantiles
-from analyst.release import Floats, Release, Stratum
-from campaign.errors import InvalidQuery
-from campaign.inputs import Values
-from campaign.spec import Campaign
-from campaign.wire import BudgetAnswer, EcdfAnswer, read
+from analyst.asking import Alone, Asking, Compute, Need, Plan, Request, Together
+from analyst.release import Release
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Question = Callable[Concatenate[Asking, P], Plan[R]]
 
 
 class Patience(TypedDict, total=False):
@@ -41,31 +31,51 @@ class Patience(TypedDict, total=False):
     on_grid: bool
 
 
-def _now(method: Callable[Concatenate[Release, P], R]) -> Callable[Concatenate["Client", P], R]:
-    """A method of the release as one of the client."""
+def _of_release(method: Callable[Concatenate[Release, P], R]) -> Question[P, R]:
+    """A method of the release as a question."""
 
     @wraps(method)
+    def plan(asking: Asking, /, *args: P.args, **more: P.kwargs) -> Plan[R]:
+        release = yield from asking.release()
+        result: R = yield Compute(partial(method, release, *args, **more))
+        return result
+
+    return plan
+
+
+def _now(question: Question[P, R]) -> Callable[Concatenate["Client", P], R]:
+    """A question as a method that answers it."""
+
+    @wraps(question)
     def ask(self: "Client", /, *args: P.args, **more: P.kwargs) -> R:
-        return method(self.release(), *args, **more)
+        return self._follow(question(self._asking, *args, **more))
 
     return ask
 
 
-def _later(method: Callable[Concatenate[Release, P], R]) -> Callable[Concatenate["AsyncClient", P], Awaitable[R]]:
-    @wraps(method)
+def _later(question: Question[P, R]) -> Callable[Concatenate["AsyncClient", P], Awaitable[R]]:
+    @wraps(question)
     async def ask(self: "AsyncClient", /, *args: P.args, **more: P.kwargs) -> R:
-        release = await self.release()
-        return await asyncio.to_thread(method, release, *args, **more)
+        return await self._follow(question(self._asking, *args, **more))
 
     return ask
 
 
-class Client(Asking):
+class _Client:
+    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
+        self._asking = Asking(url, token, ca, **more)
+        self.url = self._asking.url
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+
+class Client(_Client):
     """Ask one server of a campaign. Both servers' noise is in every answer."""
 
     def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
         super().__init__(url, token, ca, **more)
-        self._http = httpx.Client(**self._options)
+        self._http = httpx.Client(**self._asking.options)
 
     def __enter__(self) -> Self:
         return self
@@ -75,134 +85,64 @@ class Client(Asking):
     ) -> None:
         self._http.close()
 
-    def campaign(self) -> Campaign:
-        """What is measured, and how privately."""
-        return self._campaign or self._read_campaign(self._ask("GET", ""))
+    campaign = _now(Asking.campaign)
+    release = _now(Asking.release)
+    is_whole = _now(Asking.is_whole)
+    ecdf = _now(Asking.ecdf)
+    quantile = _now(Asking.quantile)
+    histogram = _now(Asking.histogram)
+    reported = _now(Asking.reported)
+    groups = _now(Asking.groups)
+    budget = _now(Asking.budget)
+    curve = _now(_of_release(Release.curve))
+    mean = _now(_of_release(Release.mean))
+    compare = _now(_of_release(Release.compare))
+    roc = _now(_of_release(Release.roc))
+    calibration = _now(_of_release(Release.calibration))
+    calibration_curve = _now(_of_release(Release.calibration_curve))
+    model = _now(_of_release(Release.model))
+    summary = _now(_of_release(Release.summary))
+    compare_areas = _now(_of_release(Release.compare_areas))
+    survival = _now(_of_release(Release.survival))
+    survival_summary = _now(_of_release(Release.survival_summary))
 
-    def release(self) -> Release:
-        """The curves of all strata."""
-        if self._release is None:
-            campaign, parts, n = self.campaign(), [], 0
-            for stratum in campaign.strata:
-                last = read(
-                    EcdfAnswer, self._ask("GET", "/ecdf", params={"at": last_threshold(campaign), "stratum": stratum})
-                )
-                data = self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
-                parts.append(self._read_counts(data, last, campaign))
-                n = last.n
-            self._release = Release.of_strata(campaign, n, parts, self._on_grid)
-        return self._release
-
-    def is_whole(self) -> bool:
-        """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
-        if self._release is None and not self._by_points:
-            try:
-                self.release()
-            except InvalidQuery:
-                self._by_points = True
-        return not self._by_points
-
-    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
-        """F at some values."""
-        if self.is_whole():
-            return self.release().curve(stratum, smoothing=smoothing).at(at)
-        campaign = self.campaign()
-        name = by_points.one_stratum(campaign, stratum)
-        return self._by_asking(campaign, name, by_points.some(campaign, name, at, smoothing != "none"))
-
-    def quantile(
-        self,
-        levels: Values = QUARTILES,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-    ) -> Quantiles:
-        """Where the curve reaches each level, with intervals."""
-        if self.is_whole():
-            return self.release().quantile(levels, stratum, smoothing=smoothing, confidence=confidence)
-        campaign = self.campaign()
-        name = by_points.one_stratum(campaign, stratum)
-        return self._by_asking(campaign, name, by_points.quantiles(campaign, name, levels, confidence))
-
-    def histogram(
-        self,
-        edges: Values = 20,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-    ) -> Histogram:
-        """Counts and shares of bins."""
-        if self.is_whole():
-            return self.release().histogram(edges, stratum, smoothing=smoothing, confidence=confidence)
-        campaign = self.campaign()
-        name = by_points.one_stratum(campaign, stratum)
-        return self._by_asking(campaign, name, by_points.histogram(campaign, name, edges, confidence))
-
-    def reported(self) -> Release | PointRelease:
-        """What a report is made of: the release, or of a grid that is too large for it points of every stratum."""
-        if self.is_whole():
-            return self.release()
-        campaign = self.campaign()
-        parts = {s: self._by_asking(campaign, s, by_points.page(campaign, s)) for s in campaign.strata}
-        return PointRelease(campaign, max(n for n, _ in parts.values()), {s: page for s, (_, page) in parts.items()})
-
-    def _by_asking(self, campaign: Campaign, stratum: str, steps: Steps[R]) -> R:
-        """What needs counts at points, one question after the other."""
+    def _follow(self, plan: Plan[R]) -> R:
         try:
-            wanted = next(steps)
+            need = next(plan)
             while True:
-                wanted = steps.send(self._answered(campaign, stratum, wanted))
+                try:
+                    given = self._given(need)
+                except Exception as problem:  # a plan may know what to do about it
+                    need = plan.throw(problem)
+                else:
+                    need = plan.send(given)
         except StopIteration as done:
-            found: R = done.value
-            return found
+            result: R = done.value
+            return result
 
-    def _answered(self, campaign: Campaign, stratum: str, index: Index) -> by_points.Answered:
-        while True:
-            n, counts = 0, dict[int, int]()
-            try:
-                for part in batches(index, self._points):
-                    data = self._ask("GET", "/ecdf", params=at_indices(campaign, part, stratum))
-                    n, more = self._read_answered(data, campaign, part)
-                    counts.update(more)
-                return n, counts
-            except InvalidQuery as problem:
-                self._fewer_points(problem)
+    def _given(self, need: Need) -> Any:
+        match need:
+            case Request():
+                return self._ask(need)
+            case Together():
+                return [self._follow(plan) for plan in need.plans]
+            case Alone():
+                return self._follow(need.plan)
+            case Compute():
+                return need.work()
 
-    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Calibration:
-        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
-        content, campaign = groups_query(upper_ends, epsilon), self.campaign()
-        return self._read_groups(self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
-
-    def budget(self) -> BudgetAnswer:
-        """What the campaign may spend and has spent."""
-        return read(BudgetAnswer, self._ask("GET", "/budget"))
-
-    curve = _now(Release.curve)
-    mean = _now(Release.mean)
-    compare = _now(Release.compare)
-    roc = _now(Release.roc)
-    calibration = _now(Release.calibration)
-    calibration_curve = _now(Release.calibration_curve)
-    model = _now(Release.model)
-    summary = _now(Release.summary)
-    compare_areas = _now(Release.compare_areas)
-    survival = _now(Release.survival)
-    survival_summary = _now(Release.survival_summary)
-
-    def _ask(self, method: str, path: str, **more: Any) -> bytes:
-        return self._server.ask(self._http, method, self.url + path, **more).content
+    def _ask(self, request: Request) -> bytes:
+        return self._asking.server.ask(self._http, request.method, self.url + request.path, **request.more).content
 
 
-class AsyncClient(Asking):
+class AsyncClient(_Client):
     """The same, for a running event loop. Statistics are computed in a thread."""
 
     def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
         super().__init__(url, token, ca, **more)
         # a campaign may have thousands of strata
-        self._http = httpx.AsyncClient(**{**self._options, "limits": httpx.Limits(max_connections=4)})
-        self._fetching = asyncio.Lock()
+        self._http = httpx.AsyncClient(**{**self._asking.options, "limits": httpx.Limits(max_connections=4)})
+        self._alone = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         return self
@@ -212,129 +152,50 @@ class AsyncClient(Asking):
     ) -> None:
         await self._http.aclose()
 
-    async def campaign(self) -> Campaign:
-        """What is measured, and how privately."""
-        return self._campaign or self._read_campaign(await self._ask("GET", ""))
+    campaign = _later(Asking.campaign)
+    release = _later(Asking.release)
+    is_whole = _later(Asking.is_whole)
+    ecdf = _later(Asking.ecdf)
+    quantile = _later(Asking.quantile)
+    histogram = _later(Asking.histogram)
+    reported = _later(Asking.reported)
+    groups = _later(Asking.groups)
+    budget = _later(Asking.budget)
+    curve = _later(_of_release(Release.curve))
+    mean = _later(_of_release(Release.mean))
+    compare = _later(_of_release(Release.compare))
+    roc = _later(_of_release(Release.roc))
+    calibration = _later(_of_release(Release.calibration))
+    calibration_curve = _later(_of_release(Release.calibration_curve))
+    model = _later(_of_release(Release.model))
+    summary = _later(_of_release(Release.summary))
+    compare_areas = _later(_of_release(Release.compare_areas))
+    survival = _later(_of_release(Release.survival))
+    survival_summary = _later(_of_release(Release.survival_summary))
 
-    async def release(self) -> Release:
-        """The curves of all strata, fetched together."""
-        async with self._fetching:
-            if self._release is None:
-                campaign = await self.campaign()
-                answers = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
-                parts = [curve for curve, _ in answers]
-                self._release = Release.of_strata(campaign, answers[0][1], parts, self._on_grid)
-        return self._release
-
-    async def _stratum(self, campaign: Campaign, stratum: str) -> tuple[Floats, int]:
-        answer = await self._ask("GET", "/ecdf", params={"at": last_threshold(campaign), "stratum": stratum})
-        last = read(EcdfAnswer, answer)
-        data = await self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
-        return self._read_counts(data, last, campaign), last.n
-
-    async def is_whole(self) -> bool:
-        """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
-        if self._release is None and not self._by_points:
-            try:
-                await self.release()
-            except InvalidQuery:
-                self._by_points = True
-        return not self._by_points
-
-    async def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Points:
-        """F at some values."""
-        if await self.is_whole():
-            release = await self.release()
-            return await asyncio.to_thread(lambda: release.curve(stratum, smoothing=smoothing).at(at))
-        campaign = await self.campaign()
-        name = by_points.one_stratum(campaign, stratum)
-        return await self._by_asking(campaign, name, by_points.some(campaign, name, at, smoothing != "none"))
-
-    async def quantile(
-        self,
-        levels: Values = QUARTILES,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-    ) -> Quantiles:
-        """Where the curve reaches each level, with intervals."""
-        if await self.is_whole():
-            release = await self.release()
-            run = partial(release.quantile, smoothing=smoothing, confidence=confidence)
-            return await asyncio.to_thread(run, levels, stratum)
-        campaign = await self.campaign()
-        name = by_points.one_stratum(campaign, stratum)
-        return await self._by_asking(campaign, name, by_points.quantiles(campaign, name, levels, confidence))
-
-    async def histogram(
-        self,
-        edges: Values = 20,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-    ) -> Histogram:
-        """Counts and shares of bins."""
-        if await self.is_whole():
-            release = await self.release()
-            run = partial(release.histogram, smoothing=smoothing, confidence=confidence)
-            return await asyncio.to_thread(run, edges, stratum)
-        campaign = await self.campaign()
-        name = by_points.one_stratum(campaign, stratum)
-        return await self._by_asking(campaign, name, by_points.histogram(campaign, name, edges, confidence))
-
-    async def reported(self) -> Release | PointRelease:
-        """What a report is made of: the release, or of a grid that is too large for it points of every stratum."""
-        if await self.is_whole():
-            return await self.release()
-        campaign = await self.campaign()
-        parts = {s: await self._by_asking(campaign, s, by_points.page(campaign, s)) for s in campaign.strata}
-        return PointRelease(campaign, max(n for n, _ in parts.values()), {s: page for s, (_, page) in parts.items()})
-
-    async def _by_asking(self, campaign: Campaign, stratum: str, steps: Steps[R]) -> R:
-        """What needs counts at points, one question after the other."""
+    async def _follow(self, plan: Plan[R]) -> R:
         try:
-            wanted = next(steps)
+            need = next(plan)
             while True:
-                wanted = steps.send(await self._answered(campaign, stratum, wanted))
+                try:
+                    given = await self._given(need)
+                except Exception as problem:
+                    need = plan.throw(problem)
+                else:
+                    need = plan.send(given)
         except StopIteration as done:
-            found: R = done.value
-            return found
+            result: R = done.value
+            return result
 
-    async def _answered(self, campaign: Campaign, stratum: str, index: Index) -> by_points.Answered:
-        while True:
-            n, counts = 0, dict[int, int]()
-            try:
-                for part in batches(index, self._points):
-                    data = await self._ask("GET", "/ecdf", params=at_indices(campaign, part, stratum))
-                    n, more = self._read_answered(data, campaign, part)
-                    counts.update(more)
-                return n, counts
-            except InvalidQuery as problem:
-                self._fewer_points(problem)
-
-    async def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Calibration:
-        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
-        content, campaign = groups_query(upper_ends, epsilon), await self.campaign()
-        return self._read_groups(await self._ask("POST", "/groups", content=content, headers=JSON), campaign, fitted)
-
-    async def budget(self) -> BudgetAnswer:
-        """What the campaign may spend and has spent."""
-        return read(BudgetAnswer, await self._ask("GET", "/budget"))
-
-    curve = _later(Release.curve)
-    mean = _later(Release.mean)
-    compare = _later(Release.compare)
-    roc = _later(Release.roc)
-    calibration = _later(Release.calibration)
-    calibration_curve = _later(Release.calibration_curve)
-    model = _later(Release.model)
-    summary = _later(Release.summary)
-    compare_areas = _later(Release.compare_areas)
-    survival = _later(Release.survival)
-    survival_summary = _later(Release.survival_summary)
-
-    async def _ask(self, method: str, path: str, **more: Any) -> bytes:
-        answer = await self._server.ask_async(self._http, method, self.url + path, **more)
-        return answer.content
+    async def _given(self, need: Need) -> Any:
+        match need:
+            case Request():
+                url = self.url + need.path
+                return (await self._asking.server.ask_async(self._http, need.method, url, **need.more)).content
+            case Together():
+                return await asyncio.gather(*map(self._follow, need.plans))
+            case Alone():
+                async with self._alone:
+                    return await self._follow(need.plan)
+            case Compute():
+                return await asyncio.to_thread(need.work)

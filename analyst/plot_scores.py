@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from analyst.calibration import Calibration
 from analyst.calibration_curve import CalibrationCurve
+from analyst.curve import Curve
 from analyst.estimate import Interval
 from analyst.plot import BAND_ALPHA, INKS, about_line, figure, literal
 from analyst.prediction import Decision
@@ -32,9 +33,7 @@ def roc(result: Roc, confidence: float = 0.95, interval: Interval = "population"
         axes.legend(loc="lower right")
         axes.set_title("ROC curve")
 
-    return figure(
-        draw, about_line(result.negative.n, result.negative.epsilon, result.negative.smoothing), square=True, ax=ax
-    )
+    return figure(draw, _about(result.negative), square=True, ax=ax)
 
 
 def precision_recall(result: Roc, interval: Interval = "population", ax: Axes | None = None) -> Figure:
@@ -55,9 +54,7 @@ def precision_recall(result: Roc, interval: Interval = "population", ax: Axes | 
         axes.legend(loc="upper right")
         axes.set_title("Precision and recall")
 
-    return figure(
-        draw, about_line(result.negative.n, result.negative.epsilon, result.negative.smoothing), square=True, ax=ax
-    )
+    return figure(draw, _about(result.negative), square=True, ax=ax)
 
 
 def calibration(result: Calibration, interval: Interval = "population", ax: Axes | None = None) -> Figure:
@@ -115,8 +112,11 @@ def decision(result: Decision, interval: Interval = "population", ax: Axes | Non
         axes.legend(loc="upper right")
         axes.set_title("Decision curve")
 
-    curve = result.model.negative
-    return figure(draw, about_line(curve.n, curve.epsilon, curve.smoothing), ax=ax)
+    return figure(draw, _about(result.model.negative), ax=ax)
+
+
+def _about(curve: Curve) -> str:
+    return about_line(curve.n, curve.epsilon, curve.smoothing)
 
 
 def _region(axes: Axes, region: Region, label: str) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
-from campaign.errors import InvalidCampaign, InvalidQuery, InvalidValue
+from campaign.errors import InvalidQuery, InvalidValue
 from campaign.inputs import Values, many
 
 MAX_BITS = 32
@@ -327,24 +327,3 @@ class ExplicitGrid(_ListedGrid):
 
 
 Grid = Annotated[LinearGrid | LogGrid | ExplicitGrid, Field(discriminator="kind")]
-
-
-def check_strata(strata: tuple[str, ...]) -> None:
-    """Names of categories: at least one, all different, none empty."""
-    if not strata or len(set(strata)) != len(strata) or any(not s.strip() or s != s.strip() for s in strata):
-        raise InvalidCampaign("strata are one or more different names, without blanks at their ends")
-
-
-EVENT, CENSORED = "event", "censored"
-
-
-def check_survival(strata: tuple[str, ...]) -> None:
-    """Strata of survival come in pairs: "event" and "censored", or "ARM: event" and "ARM: censored" for each arm."""
-    arms = [event.removesuffix(EVENT) for event in strata[0::2]]
-    single = arms == [""]
-    expected = [name for arm in arms for name in (arm + EVENT, arm + CENSORED)]
-    if list(strata) != expected or not (single or all(arm.endswith(": ") and len(arm) > 2 for arm in arms)):
-        raise InvalidCampaign(
-            'strata of kind = "survival" are "event" and "censored", or for each arm "ARM: event" and "ARM: censored", '
-            "in this order"
-        )

@@ -24,11 +24,10 @@ every upload, query and answer.
 import base64
 import hashlib
 import json
-import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from functools import cached_property
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -45,12 +44,14 @@ from pydantic import (
     model_validator,
 )
 
-from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
-from campaign.grid import EVENT, MAX_BITS, Grid, check_strata, check_survival
+from campaign.errors import DigestMismatch, InvalidCampaign
+from campaign.grid import MAX_BITS, Grid
 from campaign.inputs import Strata, Values, named
 from campaign.noise.choice import mechanism
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
-from campaign.wording import listed, short
+from campaign.reading import explain, parse_json, parse_toml
+from campaign.strata import arms, check_strata, check_survival, number, numbers
+from campaign.wording import listed
 from fss.challenge import COMMITMENT_BYTES
 from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
 from fss.keys import KeyType, Scheme
@@ -60,9 +61,6 @@ ID_BYTES = 32
 DIGEST_BYTES = 32
 SIGNING_KEY_BYTES = 32
 MAX_UPLOADS = 100_000_000
-MAX_STRATA = 4096
-# Of one JSON object: more than any message of ours has.
-MAX_FIELDS = 100
 _DIGEST_CONTEXT = b"fss-ecdf campaign 4\n"
 
 
@@ -176,8 +174,6 @@ class Campaign(BaseModel):
     @model_validator(mode="after")
     def _valid(self) -> Self:
         check_strata(self.strata)
-        if len(self.strata) > MAX_STRATA:
-            raise ValueError(f"at most {MAX_STRATA} strata, got {len(self.strata)}")
         if self.bits > MAX_BITS:
             raise ValueError(f"grid and strata need {self.bits} bits, at most {MAX_BITS} are possible")
         if self.max_uploads < self.min_uploads:
@@ -203,8 +199,7 @@ class Campaign(BaseModel):
     @property
     def arms(self) -> dict[str, tuple[str, str]]:
         """Of survival: each arm's strata, those whose event was seen and those who were censored before it."""
-        pairs = zip(self.strata[0::2], self.strata[1::2], strict=True) if self.kind == "survival" else ()
-        return {event.removesuffix(EVENT).removesuffix(": ") or "all": (event, rest) for event, rest in pairs}
+        return arms(self.strata) if self.kind == "survival" else {}
 
     @property
     def stratum_bits(self) -> int:
@@ -234,16 +229,10 @@ class Campaign(BaseModel):
 
     def key_type(self, party: int) -> KeyType:
         """What the keys of one server must be. The binder is the campaign's random id."""
-        return KeyType(Scheme[self.scheme.upper()], self.bits, party, self.id)
+        return _key_type(self.scheme, self.bits, party, self.id)
 
     def stratum(self, name: str) -> int:
-        if name not in self.strata:
-            raise InvalidQuery(f"stratum {short(repr(name))} is not one of {self._known_strata}")
-        return self.strata.index(name)
-
-    @property
-    def _known_strata(self) -> str:
-        return listed([short(repr(name)) for name in self.strata], ", ")
+        return number(self.strata, name)
 
     def position(self, stratum: int, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the count of a stratum at a grid index is read; index -1 is the end of what comes before it."""
@@ -252,25 +241,13 @@ class Campaign(BaseModel):
     def place(self, values: Values, strata: Strata | None = None, *, first_row: int = 1) -> Placed:
         """A party's values, and their strata where there is more than one, as positions."""
         placed = self.grid.place(values, first_row)
-        strata = None if strata is None else named(strata, placed.index.size)
+        count = placed.index.size
+        names = None if strata is None else named(strata, count)
         return Placed(
-            placed.index + (self._strata_of(strata, placed.index.size, first_row) << self.grid.bits),
+            placed.index + (numbers(self.strata, names, count, first_row) << self.grid.bits),
             placed.below,
             placed.above,
         )
-
-    def _strata_of(self, names: Sequence[str] | None, count: int, first_row: int) -> NDArray[np.int64]:
-        if names is None:
-            if len(self.strata) > 1:
-                raise InvalidValue(f"every value needs its stratum, one of {self._known_strata}")
-            return np.zeros(count, np.int64)
-        if len(names) != count:
-            raise InvalidValue(f"{count} values but {len(names)} strata")
-        number = {name: i for i, name in enumerate(self.strata)}
-        for row, name in enumerate(names, first_row):
-            if name not in number:
-                raise InvalidValue(f"row {row}: stratum {short(repr(name))} is not one of {self._known_strata}")
-        return np.array([number[name] for name in names], np.int64)
 
     @cached_property
     def canonical(self) -> bytes:
@@ -296,7 +273,7 @@ class Campaign(BaseModel):
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
-            raise InvalidCampaign(listed([_explain(e) for e in error.errors()])) from None
+            raise InvalidCampaign(listed([explain(e) for e in error.errors()])) from None
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "Campaign":
@@ -312,7 +289,7 @@ class Campaign(BaseModel):
     def from_toml(cls, text: str, *, id: bytes | None = None) -> "Campaign":
         """Read a TOML file; `id` is for a new campaign that does not have one yet."""
         try:
-            fields = _dates_as_text(tomllib.loads(text))
+            fields = parse_toml(text)
         except (ValueError, RecursionError) as error:
             raise InvalidCampaign(f"the campaign is not TOML: {error}") from None
         if id is not None:
@@ -322,46 +299,15 @@ class Campaign(BaseModel):
         return cls.from_dict(fields)
 
 
-def parse_json(text: str | bytes) -> Any:
-    """JSON in UTF-8 that says everything once, or a ValueError."""
-    decoded = text.decode() if isinstance(text, bytes) else text
-    fields = json.loads(decoded, object_pairs_hook=_no_duplicates)
-    # Half of a surrogate pair is a string to Python, but not one that can be written again.
-    if "\\u" in decoded:
-        json.dumps(fields, ensure_ascii=False).encode()
-    return fields
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MAX_FIELDS:
-        raise ValueError(f"{len(pairs)} fields in one object; no message has more than {MAX_FIELDS}")
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise ValueError("a field occurs twice")
-    return fields
-
-
-def _dates_as_text(value: Any) -> Any:
-    """TOML has dates of its own; a grid's ends may be written so."""
-    if isinstance(value, dict):
-        return {key: _dates_as_text(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [_dates_as_text(v) for v in value]
-    return value.isoformat() if isinstance(value, date) and not isinstance(value, datetime) else value
-
-
-def _explain(error: Any) -> str:
-    """One pydantic error as: field: what was wrong and what was expected."""
-    where = ".".join(short(str(part)) for part in error["loc"] if part not in ("linear", "logarithmic", "explicit"))
-    what = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        what = "unknown field"
-    return f"{where}: {short(what, 500)}" if where else short(what, 500)
-
-
 def check_digest(expected: bytes, given: bytes) -> None:
     """Raise unless both sides mean the same campaign; the error names both digests."""
     if expected != given:
         raise DigestMismatch(
             f"campaign digest {to_base64url(given)} was given, {to_base64url(expected)} is expected here"
         )
+
+
+@lru_cache(maxsize=256)
+def _key_type(scheme: str, bits: int, party: int, binder: bytes) -> KeyType:
+    """Kept: an upload of one key asks for it several times."""
+    return KeyType(Scheme[scheme.upper()], bits, party, binder)

@@ -28,7 +28,8 @@ from pydantic import (
 )
 
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, Campaign, check_digest, from_base64url, parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, Campaign, check_digest, from_base64url, to_base64url
 from campaign.wording import listed, short
 from fss import FssError, KeyBatch, field
 from fss.field import Words
@@ -57,14 +58,6 @@ class Uploads:
 
     def __repr__(self) -> str:
         return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes>"
-
-    def rows(self) -> list[tuple[bytes, bytes]]:
-        """Each id with the bytes of its key, and of its proof if there is one, as a server stores them."""
-        columns = [np.frombuffer(self.keys.to_bytes(), np.uint8).reshape(len(self.keys), -1)]
-        if self.proofs is not None:
-            columns.append(np.frombuffer(self.proofs.to_bytes(), np.uint8).reshape(len(self.keys), -1))
-        ids, bodies = (np.ascontiguousarray(part) for part in (self.ids, np.concatenate(columns, axis=1)))
-        return [(upload_id.tobytes(), body.tobytes()) for upload_id, body in zip(ids, bodies, strict=True)]
 
 
 def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
@@ -104,7 +97,7 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
         raise InvalidUpload(f"{count} uploads make {wanted} bytes, got {len(data)}")
     rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(count, -1)
     ids = np.ascontiguousarray(rows[:, :UPLOAD_ID_BYTES])
-    if len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != count:
+    if count > 1 and len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != count:
         raise InvalidUpload("two uploads in one envelope have the same id")
     end = UPLOAD_ID_BYTES + key_bytes
     try:
@@ -113,6 +106,14 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
     except FssError as error:
         raise InvalidUpload(str(error)) from None
     return Uploads(ids, keys, proofs)
+
+
+def upload_rows(data: bytes, campaign: Campaign, party: int) -> list[tuple[bytes, bytes]]:
+    """Each id of an envelope with the bytes of its key, and of its proof if there is one, as a server stores them."""
+    count = len(decode_uploads(data, campaign, party).ids)  # or an error; what is accepted has no other form
+    size = (len(data) - _UPLOAD.size) // count
+    starts = range(_UPLOAD.size, len(data), size)
+    return [(data[i : i + UPLOAD_ID_BYTES], data[i + UPLOAD_ID_BYTES : i + size]) for i in starts]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@
 `upload` sends values, and `withdraw` takes them back: see `dealer.sending`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from client.late import late
 
 if TYPE_CHECKING:
     from dealer.sending import Outcome, upload, withdraw
@@ -30,18 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Shared", "Sites", "share", "upload", "withdraw"]
 
-_HOMES = {
-    "Outcome": "dealer.sending",
-    "Shared": "dealer.sharing",
-    "Sites": "dealer.sites",
-    "share": "dealer.sharing",
-    "upload": "dealer.sending",
-    "withdraw": "dealer.sending",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Loaded when it is used: the command line's help needs none of it."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__ = late(
+    __name__,
+    {
+        "Outcome": "dealer.sending",
+        "Shared": "dealer.sharing",
+        "Sites": "dealer.sites",
+        "share": "dealer.sharing",
+        "upload": "dealer.sending",
+        "withdraw": "dealer.sending",
+    },
+)

@@ -30,7 +30,8 @@ from campaign.errors import (
     UploadWithdrawn,
     from_document,
 )
-from campaign.spec import Campaign, Placed, parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import UPLOAD_TYPE, UploadResult, read
 from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
 from dealer.sharing import Rand, Shared

@@ -5,7 +5,6 @@ made again from it or is only ever added to. Restoring refuses what would publis
 older than a sealing that this server or the other one knows of.
 """
 
-import hashlib
 import json
 import shutil
 import sqlite3
@@ -18,12 +17,13 @@ import httpx
 
 from campaign.errors import PeerUnavailable, Problem, Refused, UnknownCampaign, parse_problem
 from campaign.files import sync_directory, write_durably
-from campaign.spec import TIME_FORMAT, parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import TIME_FORMAT, to_base64url
 from client import https
 from client.program import BadSettings
 from servers.settings import Settings
 from servers.storage.database import lock
-from servers.storage.objects import Folder
+from servers.storage.objects import Folder, file_digest
 from servers.storage.storage import Storage
 
 FORMAT = "fss-ecdf backup 1"
@@ -48,7 +48,9 @@ def backup(settings: Settings, config: Path, out: Path, now: datetime) -> list[s
         for path in settings.data.glob(f"*/{pattern}"):
             for file in [path] if path.is_file() else path.iterdir():
                 _copy(file, partial / "files" / file.relative_to(settings.data))
-    files = {str(path.relative_to(partial)): _digest(path) for path in sorted(partial.rglob("*")) if path.is_file()}
+    files = {
+        str(path.relative_to(partial)): file_digest(path).hex() for path in sorted(partial.rglob("*")) if path.is_file()
+    }
     about = {"format": FORMAT, "role": settings.role, "at": now.strftime(TIME_FORMAT), "version": version("fss-ecdf")}
     write_durably(partial / "manifest.json", json.dumps({**about, "files": files}, indent=1).encode())
     partial.rename(out)
@@ -91,11 +93,6 @@ def _copy(source: Path, target: Path) -> None:
     target.write_bytes(source.read_bytes())
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _checked(folder: Path, settings: Settings) -> dict[str, object]:
     """A backup of this server, whole."""
     try:
@@ -110,7 +107,7 @@ def _checked(folder: Path, settings: Settings) -> dict[str, object]:
         )
     for name, digest in about["files"].items():
         path = folder / name
-        if not path.is_file() or _digest(path) != digest:
+        if not path.is_file() or file_digest(path).hex() != digest:
             raise BadSettings(f"{path}: missing or changed since the backup was made; take another backup")
     kept = folder / "settings" / settings.identity_file.name
     if kept.read_bytes() != settings.identity_file.read_bytes():

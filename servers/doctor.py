@@ -16,7 +16,8 @@ from alembic.script import ScriptDirectory
 from cryptography import x509
 
 from campaign.errors import Problem, parse_problem
-from campaign.spec import parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import to_base64url
 from client import https
 from client.identity import Identity
 from client.program import BadSettings

@@ -5,7 +5,8 @@ import asyncio
 import httpx
 
 from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, parse_problem
-from campaign.spec import Campaign, Pledge, parse_json, to_base64url
+from campaign.reading import parse_json
+from campaign.spec import Campaign, Pledge, to_base64url
 from client import https
 from servers.settings import Peer
 

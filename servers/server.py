@@ -13,6 +13,7 @@ from servers.compute.executor import LocalPool
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
+from servers.lifecycle.frozen_ids import FrozenIds
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
@@ -44,7 +45,8 @@ class Server:
         self.limits = Limits(settings.limits)
         budget = Budget(self.storage.ledger, self.writer, clock)
         self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget)
-        self.sealer = Sealer(self.storage, self.writer, self.peer, clock, crash)
+        self.frozen_ids = FrozenIds(self.storage)
+        self.sealer = Sealer(self.storage, self.writer, self.peer, self.frozen_ids, clock, crash)
         pool = LocalPool(settings.workers)
         about = self.storage, self.writer, self.peer, self.identity, pool, crash
         self.checker = Checker(settings.role, self.folder, *about)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table, wrapped
 from servers.api import actions, analysts, operators, parties, public, sites
+from tools.site import files
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -38,6 +39,22 @@ def test_settings_named_in_operations_exist() -> None:
             assert part in Limits.model_fields, part
     for name in ("role", "listen", "data", "database", "workers", "curve_bits"):
         assert name in Settings.model_fields
+
+
+def test_files_and_functions_named_in_the_architecture_exist() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    rooms = [ROOT / name for name in (*files.PACKAGES, "deploy", "tests")]
+    there = [*rooms, *(path for room in rooms for path in room.rglob("*"))]
+    for name in set(re.findall(r"`([\w./]+(?:\.(?:py|js|html|h)|/))`", text)):
+        assert any(f"/{path.relative_to(ROOT)}".endswith(f"/{name.rstrip('/')}") for path in there), name
+    code = "\n".join(path.read_text() for path in there if path.suffix == ".py")
+    for name in set(re.findall(r"`(?:\w+\.)?(?!py`)(\w+)`", text.split("## One value")[1].split("## Words")[0])):
+        assert re.search(rf"\b(?:def|class) {name}\b", code), name
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    for path in [path for package in files.PACKAGES for path in files.files(package)]:
+        assert 10 < len(files.about(path)) < 250, path
 
 
 def test_pages_are_wrapped_and_table_cells_are_short() -> None:

@@ -1,6 +1,7 @@
 """The repository's habits are the same wherever they are written: make, pre-commit, the workflow, versions."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,13 @@ def test_pins_are_sorted_whole_and_compared() -> None:
     ]
     kept = (ROOT / "constraints.txt").read_text().splitlines()
     assert update.pins("\n".join(kept)) == kept
+
+
+def test_no_file_is_longer_than_350_lines() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in listed.splitlines():
+        if name.endswith((".py", ".js", ".c", ".h", ".css", ".html")):
+            assert len((ROOT / name).read_text().splitlines()) <= 350, name
 
 
 def test_people_are_told_where_to_go() -> None:

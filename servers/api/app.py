@@ -20,7 +20,7 @@ from servers.lifecycle.work import Crash
 from servers.server import Clock, Server, no_crash
 from servers.settings import Settings
 
-ROUTES = (public, reference, operators, sites, actions, parties, analysts, peers)
+ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers)  # parties ask most often
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
 

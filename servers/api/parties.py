@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
@@ -10,13 +10,14 @@ from campaign.spec import to_base64url
 from campaign.wire import UPLOAD_ID_BYTES, UPLOAD_TYPE, UploadFailure, UploadResult
 from servers import metrics
 from servers.api import access
-from servers.api.requests import BEARER, CampaignId, body, fixed_entry_of, server_of, takes
+from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, server_of, takes
 from servers.lifecycle import admission
 from servers.storage.objects import split_ids
 
-router = APIRouter()
+router = APIRouter(route_class=Plain)
 
 MAX_WITHDRAWN = 1000  # ids in one request
+_ALL_STORED = UploadResult(failures=[]).model_dump_json().encode()
 
 
 @router.post(
@@ -26,14 +27,15 @@ MAX_WITHDRAWN = 1000  # ids in one request
     dependencies=[BEARER],
     openapi_extra=takes(UPLOAD_TYPE, {"type": "string", "format": "binary"}),
 )
-async def upload(cid: CampaignId, request: Request) -> JSONResponse:
+async def upload(cid: CampaignId, request: Request) -> Response:
     """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await access.require_uploader(request, server, entry)
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
     data = await body(request, server.limits.of.body_bytes)
-    rows = await asyncio.to_thread(admission.rows, data, entry.campaign, server.role)
+    form = data, entry.campaign, server.role
+    rows = admission.rows(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.rows, *form)
     server.limits.uploads.take(len(rows))
     refusal = admission.refusal_at(entry.campaign, server.clock())
     failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal))
@@ -41,7 +43,9 @@ async def upload(cid: CampaignId, request: Request) -> JSONResponse:
     return _upload_answer(len(rows), failures)
 
 
-def _upload_answer(count: int, failures: admission.Failures) -> JSONResponse:
+def _upload_answer(count: int, failures: admission.Failures) -> Response:
+    if not failures:
+        return Response(_ALL_STORED, media_type="application/json")
     for _, problem in failures:
         metrics.REFUSALS.labels(problem.code).inc()
     listed = [UploadFailure(id=to_base64url(i), code=p.code, detail=p.detail) for i, p in failures]

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from campaign.errors import InvalidQuery
-from campaign.spec import check_digest, to_base64url
+from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import (
     SHARES_TYPE,
     CheckMessagesQuery,
@@ -27,9 +27,11 @@ from servers.api.access import PEER
 from servers.api.requests import SMALL_BODY, as_json, body, campaign_id, entry_of, parsed
 from servers.api.status import status_of
 from servers.lifecycle import check, seal
+from servers.lifecycle.seal_wire import STEP_BYTES, Agreed, IdsQuery, Step
 from servers.release import groups
 from servers.release.publish import GROUPS, SHARES, Published
 from servers.server import Server
+from servers.storage.objects import split_ids
 from servers.storage.waves import OPEN
 
 router = APIRouter()
@@ -79,31 +81,55 @@ async def score_groups(cid: str, request: Request) -> Response:
 async def freeze(cid: str, request: Request) -> Response:
     server = access.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
-    listed = await server.writer.run(lambda: seal.list_ids(server.storage, campaign, server.clock()))
+    frozen = await server.writer.run(lambda: seal.freeze(server.storage, campaign, server.clock()))
     server.crash("peer-frozen")
-    return Response(listed.encode(), media_type="application/octet-stream")
+    return Response(frozen.encode(), media_type="application/octet-stream")
+
+
+@router.post("/v1/peer/campaigns/{cid}/ids", include_in_schema=False)
+async def ids(cid: str, request: Request) -> Response:
+    """What this server holds, by digests; of what differs, the ids."""
+    server = access.require(request, PEER)
+    campaign = (await entry_of(request, cid)).campaign
+    asked = IdsQuery.decode(await body(request, SMALL_BODY))
+    check_digest(campaign.digest, asked.digest)
+    return Response(await server.frozen_ids.answer(campaign, asked), media_type="application/octet-stream")
+
+
+@router.post("/v1/peer/campaigns/{cid}/leave", include_in_schema=False)
+async def leave(cid: str, request: Request) -> JSONResponse:
+    server, campaign, step = await _step(cid, request)
+    named = split_ids(step.ids)
+    if not named:
+        raise InvalidQuery("nothing is named that is to be left out")
+    await server.writer.run(lambda: server.storage.waves.propose_leaving(campaign.id, step.freeze, step.set, named))
+    server.crash("peer-named")
+    return JSONResponse({"named": len(named)})
 
 
 @router.post("/v1/peer/campaigns/{cid}/thaw", include_in_schema=False)
 async def thaw(cid: str, request: Request) -> JSONResponse:
-    server = access.require(request, PEER)
-    campaign = (await entry_of(request, cid)).campaign
-    given = seal.Listed.decode(await body(request, SMALL_BODY))
-    check_digest(campaign.digest, given.digest)
-    await server.writer.run(lambda: server.storage.waves.thaw(campaign.id, given.freeze))
+    server, campaign, step = await _step(cid, request)
+    await server.writer.run(lambda: server.storage.waves.thaw(campaign.id, step.freeze))
     return JSONResponse({"state": OPEN})
 
 
 @router.post("/v1/peer/campaigns/{cid}/agree", include_in_schema=False)
 async def agree(cid: str, request: Request) -> Response:
-    server = access.require(request, PEER)
-    campaign = (await entry_of(request, cid)).campaign
-    given = seal.Listed.decode(await body(request, seal.list_bytes(campaign)))
-    check_digest(campaign.digest, given.digest)
-    wave = await server.writer.run(lambda: seal.accept(server.storage, campaign, given.freeze, given.ids))
+    server, campaign, step = await _step(cid, request)
+    wave = await seal.accept(server.storage, server.writer, server.frozen_ids, campaign, step)
     server.crash("peer-sealed")
     server.workman.call()
-    return as_json(seal.as_reply(wave))
+    return as_json(Agreed.of(wave))
+
+
+async def _step(cid: str, request: Request) -> tuple[Server, Campaign, Step]:
+    """A step of a sealing, of a campaign that both mean the same by."""
+    server = access.require(request, PEER)
+    campaign = (await entry_of(request, cid)).campaign
+    step = Step.decode(await body(request, STEP_BYTES))
+    check_digest(campaign.digest, step.digest)
+    return server, campaign, step
 
 
 @router.get("/v1/peer/about", include_in_schema=False)

@@ -32,7 +32,7 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of this server."""
     with closing(Storage(settings.database_url, look=True)) as storage:
         entry, sealed = _sealed(storage, campaign_id)
-        ids = storage.uploads.ids(entry.campaign.id)
+        ids = b"".join(storage.uploads.ids(entry.campaign.id))
     folder = Folder(settings.data, entry.campaign.id)
     if sealed.key_file is None or not is_whole(folder.keys, sealed.key_file):
         raise NotSealed("the keys are not in one file yet; wait until the curve is ready")

@@ -26,7 +26,7 @@ from campaign.errors import (
     UploadWithdrawn,
 )
 from campaign.spec import TIME_FORMAT, Campaign
-from campaign.wire import decode_uploads
+from campaign.wire import upload_rows
 
 # How often a campaign or an invitation may be filled anew by withdrawing: it bounds the ids to be remembered.
 REFILLS = 10
@@ -110,7 +110,7 @@ def is_closed(campaign: Campaign, now: datetime) -> bool:
 
 def rows(data: bytes, campaign: Campaign, role: int) -> list[Row]:
     """In which form: the uploads of an envelope, each with its key as it was sent."""
-    return decode_uploads(data, campaign, role).rows()
+    return upload_rows(data, campaign, role)
 
 
 def seals_itself(campaign: Campaign, now: datetime) -> bool:

@@ -12,6 +12,7 @@ challenge for ever: both parts follow from secrets that were committed to in the
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from campaign.errors import ChallengeMismatch, PeerMismatch, PeerUnavailable, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import CheckMessagesQuery, CheckSeed, read
+from campaign.wire import UPLOAD_ID_BYTES, CheckMessagesQuery, CheckSeed, read
 from client.identity import Identity, fits
 from fss import FssError
 from fss.check import MESSAGE_BYTES, Messages, accept
@@ -33,7 +34,7 @@ from servers.compute.worker import Check
 from servers.peer import PeerClient
 from servers.storage import objects
 from servers.storage.campaigns import Entry
-from servers.storage.objects import Expected, Folder, set_checksum, split_ids
+from servers.storage.objects import SET_CONTEXT, Expected, Folder
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import OPEN, UploadSet, Wave
 
@@ -144,9 +145,7 @@ class Checker:
     ) -> Wave:
         campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id), wave.set
         assert candidates is not None
-        ids = await asyncio.to_thread(lambda: split_ids(self.storage.uploads.ids(campaign.id)))
-        rejected = {ids[i] for i in np.flatnonzero(~accepted)}
-        checksum = set_checksum(b"".join(i for i in ids if i not in rejected))
+        rejected, checksum = await asyncio.to_thread(self._divide, campaign.id, accepted)
         final = UploadSet(file.count - len(rejected), checksum, candidates.orphans, candidates.checksum, None)
         if final.count >= campaign.min_uploads:
             final = await asyncio.to_thread(self._keep, campaign, final, rejected, share, accepted)
@@ -160,6 +159,18 @@ class Checker:
         log.event("keys-checked", campaign=to_base64url(campaign.id), **outcome)
         await asyncio.to_thread(folder.drop_candidates)
         return settled
+
+    def _divide(self, campaign_id: bytes, accepted: NDArray[np.bool_]) -> tuple[set[bytes], bytes]:
+        """The ids that failed, and the checksum of the others."""
+        rejected: set[bytes] = set()
+        hashed, done = hashlib.sha256(SET_CONTEXT), 0
+        for part in self.storage.uploads.ids(campaign_id):
+            ids = np.frombuffer(part, np.uint8).reshape(-1, UPLOAD_ID_BYTES)
+            passed = accepted[done : done + len(ids)]
+            hashed.update(ids[passed].tobytes())
+            rejected.update(i.tobytes() for i in ids[~passed])
+            done += len(ids)
+        return rejected, hashed.digest()
 
     def _keep(
         self,

@@ -1,19 +1,20 @@
 """Sealing: both servers agree, once, on the uploads that reached both.
 
     this server                              the other one
-    1. ask it to freeze and list its ids  -> freeze; answer with all ids (or, sealed already, with the sealed set)
+    1. ask it to freeze                   -> freeze; say how many uploads there are (or that the set is fixed already)
     2. freeze: take no more uploads
-    3. the set is the ids on both sides
-    4. send the set                       -> check that every id is here; seal
-    5. seal
+    3. compare ids by digests             -> answer with digests, and with ids where they differ (`id_tree.py`)
+    4. name what it has alone             -> note it
+    5. name the set by its checksum       -> see that it is what is here without those; fix it
+    6. fix it here
 
-Where the campaign checks keys, step 5 fixes the set that is checked on both sides (`check.py`), and what passed is
-sealed at the end of that.
+Where the campaign checks keys, steps 5 and 6 fix the set that is checked on both sides (`check.py`), and what passed
+is sealed at the end of that.
 
-Every step is durable before the next and harmless when repeated. A crash anywhere leaves both sides frozen or one of
-them sealed; running it again, from either side, ends with the same set: frozen sides cannot change, and a sealed side
-hands out the set it sealed. Where too few uploads reached both, both thaw instead. Freezes are numbered, so that a
-seal that was overtaken by another one's thaw cannot act on the list it saw before.
+Every step is small, durable before the next and harmless when repeated. A crash anywhere leaves both sides frozen or
+one of them sealed; running it again, from either side, ends with the same set: frozen sides cannot change, and a sealed
+side hands out the set it sealed. Where too few uploads reached both, both thaw instead. Freezes are numbered, so that a
+seal that was overtaken by another one's thaw cannot act on what it saw before.
 
 No server seals another: a side freezes only when its own operator has agreed or, where the campaign says so, at its
 closing time by its own clock, and keeps what the agreed set leaves out until its operator confirms it.
@@ -21,86 +22,54 @@ closing time by its own clock, and keeps what the agreed set leaves out until it
 
 import asyncio
 import json
-import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
-from campaign.errors import (
-    CampaignSealed,
-    InvalidQuery,
-    InvalidUpload,
-    PeerMismatch,
-    TooFewUploads,
-    Unavailable,
-)
+from campaign.errors import CampaignSealed, PeerMismatch, TooFewUploads, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import UPLOAD_ID_BYTES, Message, read
+from campaign.wire import UPLOAD_ID_BYTES
 from servers.lifecycle.admission import seals_itself
+from servers.lifecycle.frozen_ids import PATIENCE_S, FrozenIds
+from servers.lifecycle.id_tree import (
+    FAN_OUT,
+    IDS_AT_ONCE,
+    NODE,
+    NODES_AT_ONCE,
+    Difference,
+    depth_for,
+    difference,
+)
+from servers.lifecycle.seal_wire import LEAVING_AT_ONCE, NO_SET, STATES, Agreed, Frozen, IdsQuery, Step
 from servers.peer import PeerClient
-from servers.storage.objects import set_checksum, split_ids
+from servers.storage.objects import split_ids
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave
 
-
-class Agreed(Message):
-    """Answer to step 4."""
-
-    count: int
-    checksum: str
-    orphans: int
+ASK_AGAIN_S = 0.5
+TRIES = 1200  # a look at 10^8 ids takes minutes
 
 
-@dataclass(frozen=True)
-class Listed:
-    """What a side holds: its state, the number of its freeze, its campaign, and its ids, sorted."""
-
-    state: str
-    freeze: int
-    digest: bytes
-    ids: bytes
-
-    def encode(self) -> bytes:
-        return _HEAD.pack(_STATES.index(self.state), self.freeze, self.digest) + self.ids
-
-    @staticmethod
-    def decode(data: bytes) -> "Listed":
-        if len(data) < _HEAD.size or (len(data) - _HEAD.size) % UPLOAD_ID_BYTES or data[0] >= len(_STATES):
-            raise PeerMismatch("the other server's list of uploads is not well-formed")
-        state, freeze, digest = _HEAD.unpack_from(data)
-        return Listed(_STATES[state], freeze, digest, data[_HEAD.size :])
-
-    @property
-    def is_fixed(self) -> bool:
-        return self.state != FROZEN
-
-
-_HEAD = struct.Struct("<BQ32s")
-_STATES = (FROZEN, CHECKING, SEALED)
-
-
-def list_bytes(campaign: Campaign) -> int:
-    """How long a list of a campaign's ids can be."""
-    return _HEAD.size + UPLOAD_ID_BYTES * campaign.max_uploads
-
-
-def list_ids(storage: Storage, campaign: Campaign, now: datetime) -> Listed:
-    """Steps 1 and 2: freeze, and say what is here."""
+def freeze(storage: Storage, campaign: Campaign, now: datetime) -> Frozen:
+    """Steps 1 and 2: take no more uploads, and say what is here."""
     wave = storage.waves.freeze(campaign.id, closed=seals_itself(campaign, now))
-    return Listed(wave.state, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id))
+    count, fixed = storage.campaigns.get(campaign.id).stored, NO_SET if wave.set is None else wave.set.checksum
+    return Frozen(wave.state, wave.freezes, campaign.digest, count, fixed)
 
 
-def encode_set(campaign: Campaign, freeze: int, ids: bytes) -> bytes:
-    return Listed(FROZEN, freeze, campaign.digest, ids).encode()
+async def accept(storage: Storage, writer: Writer, ids: FrozenIds, campaign: Campaign, step: Step) -> Wave:
+    """Step 5 on the other side: the set is what is here without what was named, and has this checksum."""
+    wave, leave = await asyncio.to_thread(_proposed, storage, campaign.id, step.set)
+    if wave.set is None and wave.state == FROZEN and wave.freezes == step.freeze:
+        here = await ids.checksum(campaign.id, wave, leave, patience_s=PATIENCE_S)
+        if here != step.set:
+            raise PeerMismatch("the set to agree on is not what is here without the uploads that were named")
+    return await writer.run(lambda: storage.waves.fix(campaign.id, step.freeze, step.set, leave))
 
 
-def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes) -> Wave:
-    """Step 4 on the other side, and step 5 here: the set is exactly these ids, all of which must be here."""
-    order = split_ids(ids)
-    if len(ids) % UPLOAD_ID_BYTES or any(a >= b for a, b in pairwise(order)):
-        raise InvalidUpload("a set of uploads is a sorted list of different ids")
-    return storage.waves.fix(campaign.id, freeze, order, set_checksum(ids))
+def _proposed(storage: Storage, campaign_id: bytes, checksum: bytes) -> tuple[Wave, list[bytes]]:
+    return storage.waves.get(campaign_id), storage.waves.leaving(campaign_id, checksum)
 
 
 class Sealer:
@@ -111,15 +80,17 @@ class Sealer:
         storage: Storage,
         writer: Writer,
         peer: PeerClient,
+        ids: FrozenIds,
         clock: Callable[[], datetime],
         crash: Callable[[str], None],
     ) -> None:
-        self._storage, self._writer, self._peer = storage, writer, peer
+        self._storage, self._writer, self._peer, self._ids = storage, writer, peer, ids
         self._clock, self._crash = clock, crash
         self._locks: dict[bytes, asyncio.Lock] = {}
 
     def forget(self, campaign_id: bytes) -> None:
         self._locks.pop(campaign_id, None)
+        self._ids.forget(campaign_id)
 
     async def seal(self, campaign: Campaign, *, by_operator: bool = True) -> tuple[Wave, int]:
         """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
@@ -142,7 +113,7 @@ class Sealer:
                 await self._writer.run(lambda: self._storage.waves.thaw(campaign.id, mine.freezes))
             self._crash("reopen-here")
             if state == FROZEN:
-                await self._peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, freeze, b""))
+                await self._peer.call("POST", campaign.id, "/thaw", content=Step(freeze, campaign.digest).encode())
 
     async def _theirs(self, campaign: Campaign) -> tuple[str, int]:
         """The other side's state, and the number of its last freeze."""
@@ -151,63 +122,133 @@ class Sealer:
             state, freeze, digest = str(status["state"]), int(status["freezes"]), str(status["digest"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise PeerMismatch("the other server's status is not well-formed") from None
-        if digest != to_base64url(campaign.digest) or state not in (OPEN, *_STATES) or not 0 <= freeze < 1 << 63:
+        if digest != to_base64url(campaign.digest) or state not in (OPEN, *STATES) or not 0 <= freeze < 1 << 63:
             raise PeerMismatch("the other server's status is of another campaign")
         return state, freeze
 
     async def _seal(self, campaign: Campaign) -> tuple[Wave, int]:
-        run, storage, most = self._writer.run, self._storage, list_bytes(campaign)
-        theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze", most=most))
+        run, storage = self._writer.run, self._storage
+        theirs = Frozen.decode(await self._peer.call("POST", campaign.id, "/freeze"))
         self._crash("seal-frozen-there")
-        mine = await run(lambda: list_ids(storage, campaign, self._clock()))
+        mine = await run(lambda: freeze(storage, campaign, self._clock()))
         self._crash("seal-frozen-both")
         check_digest(campaign.digest, theirs.digest)
-        ids = await asyncio.to_thread(_agreed, mine, theirs)
-        count = len(ids) // UPLOAD_ID_BYTES
+        wave = await asyncio.to_thread(storage.waves.get, campaign.id)
+        apart = await self._compare(campaign, wave, mine, theirs)
+        _require_possible(mine, theirs, apart)
+        leave, count = split_ids(apart.here), mine.count - len(apart.here) // UPLOAD_ID_BYTES
         if count < campaign.min_uploads:
             await self._thaw(campaign, mine, theirs)
             raise TooFewUploads(
                 f"{count} uploads reached both servers, the campaign promised at least "
                 f"{campaign.min_uploads}; it is open again"
             )
-        body = encode_set(campaign, theirs.freeze, ids)
-        reply = _read_reply(await self._peer.call("POST", campaign.id, "/agree", content=body))
-        if (reply.count, reply.checksum) != (count, to_base64url(set_checksum(ids))):
+        checksum = mine.set if mine.is_fixed else await self._ids.checksum(campaign.id, wave, leave)
+        await self._name(campaign, theirs, checksum, apart.there)
+        self._crash("seal-named-there")
+        step = Step(theirs.freeze, campaign.digest, checksum).encode()
+        reply = Agreed.decode(await self._ask(campaign, "/agree", step))
+        if (reply.count, reply.checksum) != (count, to_base64url(checksum)):
             raise PeerMismatch("the other server sealed another set of uploads")
         self._crash("seal-sealed-there")
-        wave = await run(lambda: accept(storage, campaign, mine.freeze, ids))
+        wave = await run(lambda: storage.waves.fix(campaign.id, mine.freeze, checksum, leave))
         self._crash("seal-sealed-both")
         return wave, reply.orphans
 
-    async def _thaw(self, campaign: Campaign, mine: Listed, theirs: Listed) -> None:
-        await self._peer.call("POST", campaign.id, "/thaw", content=encode_set(campaign, theirs.freeze, b""))
+    async def _compare(self, campaign: Campaign, wave: Wave, mine: Frozen, theirs: Frozen) -> Difference:
+        """Step 3: what only one side has."""
+        depth = depth_for(max(mine.count, theirs.count))
+        questions = _Questions(self, campaign, theirs.freeze, depth)
+
+        async def ours(leaves: Sequence[int]) -> bytes:
+            def part(after: bytes | None) -> Awaitable[bytes]:
+                return asyncio.to_thread(self._ids.of_leaves, campaign.id, leaves, depth, after)
+
+            return await _all_ids(part)
+
+        tree = await self._ids.tree(campaign.id, wave, depth)
+        return await difference(tree, questions.children, ours, questions.ids)
+
+    async def _name(self, campaign: Campaign, theirs: Frozen, checksum: bytes, ids: bytes) -> None:
+        """Step 4, a part at a time."""
+        for start in range(0, len(ids), size := UPLOAD_ID_BYTES * LEAVING_AT_ONCE):
+            step = Step(theirs.freeze, campaign.digest, checksum, ids[start : start + size])
+            await self._peer.call("POST", campaign.id, "/leave", content=step.encode())
+
+    async def _ask(self, campaign: Campaign, what: str, content: bytes) -> bytes:
+        """A question that the other side may need a long look for."""
+        most = max(UPLOAD_ID_BYTES * IDS_AT_ONCE, NODE.itemsize * FAN_OUT * NODES_AT_ONCE)
+        for _ in range(TRIES):
+            try:
+                return await self._peer.call("POST", campaign.id, what, content=content, most=most)
+            except Unavailable:
+                await asyncio.sleep(ASK_AGAIN_S)
+        raise Unavailable("the other server is still looking through its uploads; seal again later", retry_after=60)
+
+    async def _thaw(self, campaign: Campaign, mine: Frozen, theirs: Frozen) -> None:
+        step = Step(theirs.freeze, campaign.digest).encode()
+        await self._peer.call("POST", campaign.id, "/thaw", content=step)
         await self._writer.run(lambda: self._storage.waves.thaw(campaign.id, mine.freeze))
 
 
-def _read_reply(data: bytes) -> Agreed:
-    try:
-        return read(Agreed, data)
-    except InvalidQuery:
-        raise PeerMismatch("the other server's answer to sealing is not well-formed") from None
+@dataclass(frozen=True)
+class _Questions:
+    """About the other side's ids, in one freeze of a campaign."""
+
+    of: Sealer
+    campaign: Campaign
+    freeze: int
+    depth: int
+
+    async def children(self, level: int, nodes: Sequence[int]) -> bytes:
+        return await self._ask(level, nodes, None)
+
+    async def ids(self, leaves: Sequence[int]) -> bytes:
+        async def part(after: bytes | None) -> bytes:
+            some = await self._ask(self.depth, leaves, after)
+            self._require_ids(leaves, some, after)
+            return some
+
+        return await _all_ids(part)
+
+    async def _ask(self, level: int, nodes: Sequence[int], after: bytes | None) -> bytes:
+        query = IdsQuery(
+            digest=self.campaign.digest,
+            freeze=self.freeze,
+            depth=self.depth,
+            level=level,
+            nodes=list(nodes),
+            after=after,
+        )
+        return await self.of._ask(self.campaign, "/ids", query.to_json().encode())
+
+    def _require_ids(self, leaves: Sequence[int], part: bytes, after: bytes | None) -> None:
+        ids, asked = split_ids(part), set(leaves)
+        shift = 8 * UPLOAD_ID_BYTES - 4 * self.depth
+        good = len(part) % UPLOAD_ID_BYTES == 0 and len(ids) <= IDS_AT_ONCE
+        good = good and all(a < b for a, b in pairwise([*([] if after is None else [after]), *ids]))
+        if not good or any(int.from_bytes(i, "big") >> shift not in asked for i in ids):
+            raise PeerMismatch("the other server's list of uploads is not what it was asked for")
 
 
-def _agreed(mine: Listed, theirs: Listed) -> bytes:
-    """The set: what is on both sides, or what a side has fixed already.
+async def _all_ids(part: Callable[[bytes | None], Awaitable[bytes]]) -> bytes:
+    """Part by part, each behind the last id of the one before it."""
+    parts = [await part(None)]
+    while len(parts[-1]) == UPLOAD_ID_BYTES * IDS_AT_ONCE:
+        parts.append(await part(parts[-1][-UPLOAD_ID_BYTES:]))
+    return b"".join(parts)
+
+
+def _require_possible(mine: Frozen, theirs: Frozen, apart: Difference) -> None:
+    """A side that has fixed its set does not change it any more.
 
     Where both have, and one has come further with the check, the other one will come to the same end.
     """
-    ours, others = set(split_ids(mine.ids)), set(split_ids(theirs.ids))
     if {mine.state, theirs.state} == {CHECKING, SEALED}:
         raise Unavailable("one server has checked the uploads, the other one has not; ask again", retry_after=2)
-    if theirs.is_fixed and not others <= ours:
+    if theirs.is_fixed and apart.there:
         if theirs.state == CHECKING:
             raise Unavailable("the other server is still checking the uploads of an earlier sealing", retry_after=2)
         raise PeerMismatch("the other server sealed uploads that are not here")
-    if mine.is_fixed and not ours <= others:
+    if mine.is_fixed and apart.here:
         raise PeerMismatch("uploads that are sealed here are missing on the other server")
-    return b"".join(sorted(ours & others))
-
-
-def as_reply(wave: Wave) -> Agreed:
-    assert wave.set is not None
-    return Agreed(count=wave.set.count, checksum=to_base64url(wave.set.checksum), orphans=wave.set.orphans)

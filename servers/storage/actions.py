@@ -15,6 +15,7 @@ from servers.storage.database import Transaction
 from servers.storage.schema import ACTIONS
 
 _START = hashlib.sha256(b"fss-ecdf actions 1\n").digest()
+_LOCK = b"actions"  # the chain has one end
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Actions:
         self._engine = engine
 
     def add(self, action: Action) -> None:
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, _LOCK) as db:
             last = db.execute(sa.select(ACTIONS.c.link).order_by(ACTIONS.c.number.desc()).limit(1)).scalar_one_or_none()
             db.execute(ACTIONS.insert().values(**vars(action), link=action.link(last or _START)))
 

@@ -6,34 +6,40 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from campaign.errors import PeerMismatch
+from servers.storage.campaigns import number_of, uploads_of
 from servers.storage.database import BATCH
 from servers.storage.schema import LEFT_OUT, UPLOADS, WITHDRAWN
 
-_COLUMNS = ["campaign", "id", "key", "sender"]
+_COLUMNS = ["id", "key", "sender"]
 
 
-def leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
-    """Move what is not in the agreed set aside; returns how many uploads that are."""
-    here = set(db.execute(sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id)).scalars())
-    if not agreed <= here:
-        raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
-    return _move(db, campaign_id, sorted(here - agreed), rejected=False)
+def require_here(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
+    count = sa.select(sa.func.count()).select_from(UPLOADS)
+    here = sum(db.execute(count.where(some)).scalar_one() for some in uploads_in(campaign_id, ids))
+    if here != len(ids):
+        raise PeerMismatch(f"{len(ids) - here} uploads that are to be left out are not here")
 
 
-def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> int:
+def leave_out(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
+    """Move what only this server has aside."""
+    require_here(db, campaign_id, ids)
+    _move(db, campaign_id, ids, rejected=False)
+
+
+def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
     """Move what did not pass the check aside. It is not taken again: its id counts as withdrawn."""
     for some in uploads_in(campaign_id, ids):
         sender = sa.func.coalesce(UPLOADS.c.sender, "")
-        gone = sa.select(UPLOADS.c.campaign, sender, UPLOADS.c.id, sa.true()).where(some)
+        gone = sa.select(sa.literal(campaign_id), sender, UPLOADS.c.id, sa.true()).where(some)
         db.execute(WITHDRAWN.insert().from_select(["campaign", "sender", "id", "was_stored"], gone))
-    return _move(db, campaign_id, ids, rejected=True)
+    _move(db, campaign_id, ids, rejected=True)
 
 
 def take_back(db: Connection, campaign_id: bytes) -> int:
     """The wave is open again: what only one server had may yet reach the other. Returns how many uploads that are."""
     mine = (LEFT_OUT.c.campaign == campaign_id) & LEFT_OUT.c.rejected.is_(False)
-    back = sa.select(*(LEFT_OUT.c[name] for name in _COLUMNS)).where(mine)
-    db.execute(UPLOADS.insert().from_select(_COLUMNS, back))
+    back = sa.select(number_of(campaign_id), *(LEFT_OUT.c[name] for name in _COLUMNS)).where(mine)
+    db.execute(UPLOADS.insert().from_select(["campaign", *_COLUMNS], back))
     return db.execute(LEFT_OUT.delete().where(mine)).rowcount
 
 
@@ -58,12 +64,12 @@ def forget(db: Connection, campaign_id: bytes, ids: Sequence[bytes], sender: str
 def uploads_in(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnElement[bool]]:
     """Conditions that together name these uploads."""
     for start in range(0, len(ids), BATCH):
-        yield (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])
+        yield uploads_of(campaign_id) & UPLOADS.c.id.in_(ids[start : start + BATCH])
 
 
-def _move(db: Connection, campaign_id: bytes, ids: Sequence[bytes], *, rejected: bool) -> int:
+def _move(db: Connection, campaign_id: bytes, ids: Sequence[bytes], *, rejected: bool) -> None:
     for some in uploads_in(campaign_id, ids):
-        left = sa.select(*(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected)).where(some)
-        db.execute(LEFT_OUT.insert().from_select([*_COLUMNS, "rejected"], left))
+        row = (sa.literal(campaign_id), *(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected))
+        columns = ["campaign", *_COLUMNS, "rejected"]
+        db.execute(LEFT_OUT.insert().from_select(columns, sa.select(*row).where(some)))
         db.execute(UPLOADS.delete().where(some))
-    return len(ids)

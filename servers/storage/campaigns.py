@@ -9,12 +9,17 @@ from functools import lru_cache
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignDeleted, CampaignExists, UnknownCampaign
+from campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
 from campaign.spec import Campaign, to_base64url
+from servers.storage import dialects
 from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEAVING, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
 NOISE_SEED_BYTES = 32
+# Asked with every upload, so made once.
+_INVITED = sa.select(INVITATIONS.c.token).where(
+    INVITATIONS.c.campaign == sa.bindparam("campaign"), INVITATIONS.c.token == sa.bindparam("token")
+)
 _NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
 
 
@@ -48,7 +53,9 @@ class Campaigns:
                 return False
             seed = os.urandom(NOISE_SEED_BYTES)
             about = {"spec": campaign.canonical, "upload_token": upload_token, "noise_seed": seed}
-            db.execute(CAMPAIGNS.insert().values(id=campaign.id, deleted=False, stored=0, erased=0, **about))
+            row_of = CAMPAIGNS.insert().values(id=campaign.id, deleted=False, stored=0, erased=0, **about)
+            number = db.execute(row_of.returning(CAMPAIGNS.c.number)).scalar_one()
+            dialects.of(self._engine).add_campaign(db, number)
             db.execute(WAVES.insert().values(campaign=campaign.id, number=0, **_NEW_WAVE))
             if tokens:
                 db.execute(INVITATIONS.insert(), [{"campaign": campaign.id, "token": t} for t in sorted(tokens)])
@@ -57,6 +64,10 @@ class Campaigns:
     def get(self, campaign_id: bytes) -> Entry:
         with self._engine.connect() as db:
             return entry(db, campaign_id)
+
+    def known(self, campaign_id: bytes) -> Entry | None:
+        """What `fixed` has in memory."""
+        return self._fixed.get(campaign_id)
 
     def fixed(self, campaign_id: bytes) -> Entry:
         """A campaign and its tokens, which do not change while it exists; its counts may be old."""
@@ -70,16 +81,17 @@ class Campaigns:
             return [_as_entry(row) for row in rows]
 
     def is_invited(self, campaign_id: bytes, token: str) -> bool:
-        where = (INVITATIONS.c.campaign == campaign_id) & (INVITATIONS.c.token == token)
         with self._engine.connect() as db:
-            return db.execute(sa.select(INVITATIONS.c.token).where(where)).one_or_none() is not None
+            return db.execute(_INVITED, {"campaign": campaign_id, "token": token}).first() is not None
 
     def delete(self, campaign_id: bytes) -> None:
         """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again. Can be repeated."""
         with Transaction(self._engine) as db:
             with suppress(CampaignDeleted):
                 entry(db, campaign_id)
-            for table in (UPLOADS, INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, WAVES, JOBS):
+            number = db.execute(sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id)).scalar_one()
+            dialects.of(self._engine).drop_uploads(db, number)
+            for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, LEAVING, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "peer_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))
@@ -101,15 +113,29 @@ class Campaigns:
 
 def entry(db: Connection, campaign_id: bytes) -> Entry:
     row = db.execute(sa.select(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id)).one_or_none()
-    if row is None:
-        raise UnknownCampaign(f"campaign {to_base64url(campaign_id)} is not known here")
-    if row.deleted:
-        raise CampaignDeleted(f"campaign {to_base64url(campaign_id)} was deleted")
+    if row is None or row.deleted:
+        raise absent(campaign_id, deleted=row is not None)
     return _as_entry(row)
 
 
+def absent(campaign_id: bytes, *, deleted: bool) -> Problem:
+    """Why a campaign is not here."""
+    if deleted:
+        return CampaignDeleted(f"campaign {to_base64url(campaign_id)} was deleted")
+    return UnknownCampaign(f"campaign {to_base64url(campaign_id)} is not known here")
+
+
+def number_of(campaign_id: bytes) -> sa.ScalarSelect[int]:
+    """What its uploads know a campaign by."""
+    return sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id).scalar_subquery()
+
+
+def uploads_of(campaign_id: bytes) -> sa.ColumnElement[bool]:
+    return UPLOADS.c.campaign == number_of(campaign_id)
+
+
 def _as_entry(row: sa.Row[tuple[object, ...]]) -> Entry:
-    return Entry(_parse(row.spec), row.upload_token, row.noise_seed, row.peer_seed, row.stored, row.erased)
+    return Entry(parse(row.spec), row.upload_token, row.noise_seed, row.peer_seed, row.stored, row.erased)
 
 
 def _require_same(
@@ -126,5 +152,5 @@ def _require_same(
 
 
 @lru_cache(maxsize=256)
-def _parse(spec: bytes) -> Campaign:
+def parse(spec: bytes) -> Campaign:
     return Campaign.from_json(spec)

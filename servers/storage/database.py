@@ -1,38 +1,36 @@
-"""The database of one server: how it is opened, brought up to date and checked, and transactions.
-
-SQLite in WAL mode with full synchronisation: when a transaction has ended, it survives a crash of the process and of
-the machine. Another database is refused at the start until one is supported.
-"""
+"""The database of one server: how it is opened, who may use its folder, and transactions."""
 
 import fcntl
-import sqlite3
-import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from campaign.errors import Problem, StorageBusy, StorageFull
+from campaign.errors import Problem, StorageBusy
+from servers.storage import dialects
 
-_PATIENCE = "busy_timeout=20000"
-_PRAGMAS = ("journal_mode=WAL", "synchronous=FULL", _PATIENCE, "secure_delete=ON")
 # SQLite takes at most 32766 variables in a statement.
 BATCH = 10_000
+
+
+T = TypeVar("T")
 
 
 class Damaged(Exception):
     """The database cannot be used; the message is one line for the operator."""
 
 
-def lock(data: Path) -> TextIO:
-    """The folder belongs to this process until the file is closed: two would write over each other's files."""
+def lock(data: Path, *, shared: bool = False) -> TextIO:
+    """The folder belongs to this process until the file is closed, or to all that share it: `fss-server api` and
+    `work` go together, but nothing else beside them."""
     path = data / "lock"
     path.touch(mode=0o600)
     file = path.open("w")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         file.close()
         raise Damaged(f"another server runs on {data}; end it first, or give this one a folder of its own") from None
@@ -40,18 +38,17 @@ def lock(data: Path) -> TextIO:
 
 
 def open_engine(url: str) -> Engine:
-    engine = sa.create_engine(url, hide_parameters=True)
-    if engine.dialect.name != "sqlite":
-        raise Damaged(f"database: {engine.dialect.name} is not supported, only sqlite")
-    sa.event.listen(engine, "connect", _set_up)
-    return engine
-
-
-def _set_up(connection: sqlite3.Connection, _: object) -> None:
-    cursor = connection.cursor()
-    for pragma in _PRAGMAS:
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError:
+        raise Damaged("database: not a URL like sqlite:////folder/server.db or postgresql://host/name") from None
+    dialect = dialects.known(parsed.get_backend_name())
+    if dialect is None:
+        raise Damaged(f"database: {parsed.get_backend_name()} is not supported, only sqlite and postgresql")
+    try:
+        return dialect.connect(parsed)
+    except ModuleNotFoundError:
+        raise Damaged("database: postgresql needs psycopg: pip install 'fss-ecdf[server,postgres]'") from None
 
 
 def damaged(engine: Engine, what: str) -> Damaged:
@@ -61,55 +58,40 @@ def damaged(engine: Engine, what: str) -> Damaged:
 
 def check_file(engine: Engine) -> None:
     """Damage is found at the start, not by the first request that meets it."""
-    with engine.connect() as db:
-        verdict = str(db.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one())
-    if verdict != "ok":
-        raise damaged(engine, " ".join(verdict.split()))
+    what = dialects.of(engine).damage(engine)
+    if what is not None:
+        raise damaged(engine, what)
 
 
 def keep_private(engine: Engine) -> None:
-    """Only its owner may read the database's files."""
-    for suffix in ("", "-wal", "-shm"):
-        file = Path((engine.url.database or "") + suffix)
-        if file.is_file():
-            file.chmod(0o600)
+    dialects.of(engine).keep_private(engine)
 
 
 def forget(engine: Engine) -> None:
-    """Erased rows live on in SQLite's write-ahead log until it is emptied: empty it. Harmless when repeated."""
-    for _ in range(50):
-        if _empty_log(engine):
-            return
-        time.sleep(0.1)
-    raise StorageBusy("the database is busy, so what was erased is still in its log; try again", retry_after=5)
-
-
-def _empty_log(engine: Engine) -> bool:
-    """False where somebody reads. It does not wait for them: it would keep all other writes waiting as long."""
-    with engine.connect() as db:
-        db.exec_driver_sql("PRAGMA busy_timeout=0")
-        try:
-            busy = db.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except DBAPIError:
-            return False
-        finally:
-            db.exec_driver_sql(f"PRAGMA {_PATIENCE}")
-    return busy is not None and busy[0] == 0
+    dialects.of(engine).forget(engine)
 
 
 class Transaction:
-    """A write transaction that takes its lock at the start; what goes wrong in it is a problem, not a crash."""
+    """A write transaction that takes its locks at the start; what goes wrong in it is a problem, not a crash.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    Without a subject it has the whole database alone. With one, a campaign's id as a rule, it leaves the others in
+    peace where the database can; `shared`, it only keeps those out who want the subject alone.
+    """
+
+    def __init__(self, engine: Engine, of: bytes | None = None, *, shared: bool = False) -> None:
+        self._engine, self._of, self._shared = engine, of, shared
+        self._dialect = dialects.of(engine)
 
     def __enter__(self) -> Connection:
-        self._db = self._engine.connect()
         try:
-            self._db.exec_driver_sql("BEGIN IMMEDIATE")
+            self._db = self._engine.connect()
+        except DBAPIError as failure:
+            raise self._dialect.as_problem(failure) from None
+        try:
+            self._dialect.begin(self._db, self._of, self._shared)
         except DBAPIError as failure:
             self._db.close()
-            raise as_problem(failure) from None
+            raise self._dialect.as_problem(failure) from None
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -117,24 +99,27 @@ class Transaction:
             if error is None:
                 try:
                     self._db.commit()
-                except DBAPIError as failure:
+                except self._dialect.ERRORS as failure:
                     self._db.rollback()
-                    raise as_problem(failure) from None
+                    raise self._dialect.as_problem(failure) from None
             else:
                 self._db.rollback()
-                if isinstance(error, DBAPIError):
-                    raise as_problem(error) from None
+                if isinstance(error, self._dialect.ERRORS):
+                    raise self._dialect.as_problem(error) from None
         finally:
             self._db.close()
 
 
-def as_problem(error: DBAPIError) -> Problem:
-    """By SQLite's own code: a full disk, a busy database and a broken rule are different things."""
-    if isinstance(error, IntegrityError):
-        return Problem("two writes contradicted each other; nothing was stored")
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return StorageFull("the disk is full; nothing was stored", retry_after=60)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StorageBusy("the database is busy; nothing was stored", retry_after=5)
-    return StorageFull("the database does not accept writes now; nothing was stored", retry_after=5)
+def persistently(what: Callable[[], T], tries: int = 10) -> T:
+    """Once more where transactions came between each other and nothing was stored."""
+    for left in reversed(range(tries)):
+        try:
+            return what()
+        except StorageBusy as problem:
+            if problem.retry_after != 0 or not left:
+                raise
+    raise AssertionError
+
+
+def as_problem(engine: Engine, error: Exception) -> Problem:
+    return dialects.of(engine).as_problem(error)

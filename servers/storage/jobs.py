@@ -10,6 +10,7 @@ from servers.storage.schema import JOBS
 
 WAITING, READY, FAILED = "waiting", "ready", "failed"
 
+_LOCK = b"jobs"
 _ANEW = {"phase": WAITING, "progress": 0.0, "problem": None, "owner": None, "until": 0.0}
 
 
@@ -35,7 +36,7 @@ class Jobs:
 
     def take(self, owner: str, now: float, until: float) -> Job | None:
         """The next job that is neither done nor in somebody's hands, leased to this owner; None if there is none."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, _LOCK) as db:
             due = sa.select(JOBS).where(JOBS.c.phase != READY, JOBS.c.until <= now).order_by(JOBS.c.until)
             row = db.execute(due.limit(1)).one_or_none()
             if row is None:
@@ -47,19 +48,19 @@ class Jobs:
     def note(self, job: Job, owner: str, until: float) -> bool:
         """Show where it stands and renew the lease, or say when it is due again; False if it is not this owner's."""
         values = {"phase": job.phase, "progress": job.progress, "problem": job.problem, "until": until}
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, _LOCK) as db:
             mine = _is(job.campaign, job.wave) & (JOBS.c.owner == owner)
             return db.execute(JOBS.update().where(mine).values(**values)).rowcount == 1
 
     def renew_all(self) -> None:
         """At the start of a process that knows that it is the only one: no lease holds, and all that was made is looked
         at again, for files may be missing or damaged."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, _LOCK) as db:
             db.execute(JOBS.update().values(_ANEW))
 
     def again(self, campaign_id: bytes, wave: int = 0) -> None:
         """Do it once more, from the start: what it made is missing or damaged."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, _LOCK) as db:
             db.execute(JOBS.update().where(_is(campaign_id, wave), JOBS.c.phase == READY).values(_ANEW))
 
 

@@ -20,7 +20,7 @@ class Ledger:
 
     def spend(self, campaign_id: bytes, purpose: str, epsilon: float, limit: float, now: datetime) -> float:
         """Record an expense, once, if it stays within the limit. Returns what is spent in all."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             rows = db.execute(sa.select(LEDGER).where(LEDGER.c.campaign == campaign_id))
             spent: dict[str, float] = {row.purpose: row.epsilon for row in rows}
             if purpose in spent:

@@ -8,6 +8,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
+from servers.storage import dialects
 from servers.storage.database import Damaged
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -20,7 +21,7 @@ def upgrade(engine: Engine) -> None:
     script = ScriptDirectory.from_config(config)
     known = {revision.revision for revision in script.walk_revisions()}
     with engine.connect() as db:
-        db.exec_driver_sql("BEGIN IMMEDIATE")  # the driver would not, before statements that change tables
+        dialects.of(engine).begin(db, None, shared=False)  # one process at a time; and all of it is one transaction
         unknown = set(MigrationContext.configure(db).get_current_heads()) - known
         if unknown:
             raise Damaged(

@@ -25,13 +25,13 @@ from fss.keys import file_header
 from fss.proof import Proofs, proof_words
 
 CHUNK = 8192
-_SET = b"fss-ecdf key set 1\n"
+SET_CONTEXT = b"fss-ecdf key set 1\n"
 _DIGEST = 32
 
 
 def set_checksum(ids: bytes) -> bytes:
     """What both servers compare: the sorted ids of the agreed uploads."""
-    return hashlib.sha256(_SET + ids).digest()
+    return hashlib.sha256(SET_CONTEXT + ids).digest()
 
 
 def split_ids(ids: bytes) -> list[bytes]:
@@ -140,7 +140,7 @@ def write_keys(
     Older files are replaced at the very end.
     """
     type, count = expected.type, expected.count
-    ids, done = hashlib.sha256(_SET), 0
+    ids, done = hashlib.sha256(SET_CONTEXT), 0
     keys = _Columns(path, file_header(type, count), type.words, count)
     proved = None if proofs is None else _Columns(proofs, proof_file.header(type, count), proof_words(type), count)
     for some in rows:

@@ -12,7 +12,8 @@ META = sa.MetaData()
 CAMPAIGNS = sa.Table(
     "campaigns",
     META,
-    sa.Column("id", sa.LargeBinary(32), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),  # what its uploads know it by: 32 bytes less in row and index
+    sa.Column("id", sa.LargeBinary(32), nullable=False, unique=True),
     sa.Column("spec", sa.LargeBinary, nullable=False),
     sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Column("upload_token", sa.String(64)),
@@ -40,7 +41,7 @@ UPLOADS = sa.Table(
     "uploads",
     META,
     sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("campaign", sa.LargeBinary(32), nullable=False),
+    sa.Column("campaign", sa.Integer, nullable=False),  # its number
     sa.Column("id", sa.LargeBinary(16), nullable=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
     sa.Column("sender", sa.String(64)),  # the invitation's hash or the site's id; none in an open campaign
@@ -84,6 +85,14 @@ LEFT_OUT = sa.Table(
     sa.Column("key", sa.LargeBinary, nullable=False),
     sa.Column("sender", sa.String(64)),
     sa.Column("rejected", sa.Boolean, nullable=False),
+)
+# Ids that the other server does not have, told before both agree on the set without them; until then nothing moves.
+LEAVING = sa.Table(
+    "leaving",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("set", sa.LargeBinary(32), primary_key=True),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
 )
 LEDGER = sa.Table(
     "ledger",

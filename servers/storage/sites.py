@@ -12,6 +12,11 @@ from servers.storage import campaigns, waves
 from servers.storage.database import Transaction
 from servers.storage.schema import SITES
 
+# Asked with every upload, so made once.
+_WITH_TOKEN = sa.select(SITES).where(
+    SITES.c.campaign == sa.bindparam("campaign"), SITES.c.token == sa.bindparam("token")
+)
+
 
 class Sites:
     def __init__(self, engine: Engine) -> None:
@@ -19,7 +24,7 @@ class Sites:
 
     def add(self, campaign_id: bytes, new: Sequence[Site]) -> int:
         """All of them or none; those that are there already, the same in everything, stay. Returns how many came."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _require_sites(db, campaign_id)
             if waves.wave(db, campaign_id).state not in (waves.OPEN, waves.FROZEN):
                 raise CampaignSealed("the campaign's set of uploads is fixed; a site could send nothing any more")
@@ -30,7 +35,7 @@ class Sites:
 
     def change(self, campaign_id: bytes, site_id: str, **values: object) -> Site:
         """Another token, quota or state of one site."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _require_sites(db, campaign_id)
             site = of(db, campaign_id, site_id)
             if site is None:
@@ -47,7 +52,8 @@ class Sites:
 
     def by_token(self, campaign_id: bytes, token: str) -> Site | None:
         with self._engine.connect() as db:
-            return _by(db, campaign_id, SITES.c.token == token)
+            row = db.execute(_WITH_TOKEN, {"campaign": campaign_id, "token": token}).one_or_none()
+            return None if row is None else _as_site(row)
 
     def all(self, campaign_id: bytes) -> list[Site]:
         with self._engine.connect() as db:

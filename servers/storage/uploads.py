@@ -1,28 +1,33 @@
 """Uploads: stored many at a time, withdrawn by whoever sent them, listed and read in the order of their ids."""
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, Problem
-from servers.lifecycle.admission import Facts, Failures, NewUploads, decide, early_withdrawals
-from servers.storage import aside, campaigns, sites, waves
+from campaign.wire import UPLOAD_ID_BYTES
+from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
+from servers.storage import aside, campaigns, ingest, sites, waves
+from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
+
+IDS = 1 << 16  # read at a time
+if TYPE_CHECKING:
+    from servers.storage.ingest_postgres import Ingest
 
 T = TypeVar("T")
 
 
 class Uploads:
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self._ingest = engine, _ingest(engine)
 
     def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
-        """Store many requests in one transaction. For each: its failures, or the problem that refused it whole."""
-        with Transaction(self._engine) as db:
-            return [_add(db, request) for request in requests]
+        """Store many requests together. For each: its failures, or the problem that refused it whole."""
+        return self._ingest.add(requests)
 
     def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> tuple[int, list[bytes]]:
         """Erase uploads at their party's wish, while the campaign is open.
@@ -32,7 +37,7 @@ class Uploads:
         Returns how many were erased, and the ids that could not be remembered.
         """
         wanted = sorted(set(ids))
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             entry = campaigns.entry(db, campaign_id)
             if waves.wave(db, campaign_id).state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
@@ -52,10 +57,10 @@ class Uploads:
 
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
         """Erase all that one site sent, at the operator's wish, while the campaign is open. Returns how many."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             if waves.wave(db, campaign_id).state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
-            mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.sender == sender)
+            mine = uploads_of(campaign_id) & (UPLOADS.c.sender == sender)
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
             _erase(db, campaign_id, sender, ids)
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
@@ -63,15 +68,25 @@ class Uploads:
 
     def by_sender(self, campaign_id: bytes) -> dict[str, int]:
         """How many uploads came from each site or with each invitation."""
-        mine = (UPLOADS.c.campaign == campaign_id) & UPLOADS.c.sender.is_not(None)
+        mine = uploads_of(campaign_id) & UPLOADS.c.sender.is_not(None)
         with self._engine.connect() as db:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
             return {row[0]: row[1] for row in db.execute(counted)}
 
-    def ids(self, campaign_id: bytes) -> bytes:
-        """The ids of all uploads, sorted, one after the other."""
+    def ids(self, campaign_id: bytes) -> Iterator[bytes]:
+        """The ids of all uploads, sorted, one after the other, part by part."""
+        last = b""
+        while part := self.ids_between(campaign_id, last, None, IDS):
+            yield part
+            last = part[-UPLOAD_ID_BYTES:] + b"\0"
+
+    def ids_between(self, campaign_id: bytes, first: bytes, behind: bytes | None, most: int) -> bytes:
+        """The same from one id to before another, if one is given, at most so many."""
+        some = uploads_of(campaign_id) & (UPLOADS.c.id >= first)
+        if behind is not None:
+            some &= UPLOADS.c.id < behind
+        select = sa.select(UPLOADS.c.id).where(some).order_by(UPLOADS.c.id).limit(most)
         with self._engine.connect() as db:
-            select = sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id).order_by(UPLOADS.c.id)
             return b"".join(db.execute(select).scalars())
 
     def rows(self, campaign_id: bytes, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -82,35 +97,40 @@ class Uploads:
         columns = sa.select(UPLOADS.c.id, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
         last = b""
         while True:
-            some = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.id > last)
+            some = uploads_of(campaign_id) & (UPLOADS.c.id > last)
             with self._engine.connect() as db:
-                part = [(row.id, row.key) for row in db.execute(columns.where(some))]
+                part = [(i, key) for i, key in db.execute(columns.where(some))]
             if not part:
                 return
             yield part
             last = part[-1][0]
 
     def counts(self) -> dict[bytes, int]:
-        """How many uploads each campaign has, counted."""
+        """How many uploads each campaign has, counted; those of none are those of the empty id."""
         with self._engine.connect() as db:
-            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign)
-            return {row[0]: row[1] for row in db.execute(counted)}
+            counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign).subquery()
+            named = sa.select(CAMPAIGNS.c.id, counted.c[1]).select_from(counted)
+            rows = db.execute(named.outerjoin(CAMPAIGNS, CAMPAIGNS.c.number == counted.c.campaign))
+            return {row[0] or b"": row[1] for row in rows}
 
 
-def _add(db: Connection, request: NewUploads) -> Failures | Problem:
-    try:
-        facts = _facts(db, request)
-    except Problem as problem:
-        return problem
-    verdict = decide(request, facts)
-    if verdict.refusal is not None:
-        return verdict.refusal
-    if verdict.fresh:
-        common = {"campaign": request.campaign, "sender": request.sender}
-        db.execute(UPLOADS.insert(), [{**common, "id": i, "key": key} for i, key in verdict.fresh])
-        mine = CAMPAIGNS.c.id == request.campaign
-        db.execute(CAMPAIGNS.update().where(mine).values(stored=CAMPAIGNS.c.stored + len(verdict.fresh)))
-    return list(verdict.failures)
+class _InTurn:
+    """One transaction for all requests, which has the whole database alone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        with Transaction(self._engine) as db:
+            return [ingest.add(db, request) for request in requests]
+
+
+def _ingest(engine: Engine) -> "_InTurn | Ingest":
+    if engine.dialect.name == "sqlite":
+        return _InTurn(engine)
+    from servers.storage.ingest_postgres import Ingest  # its driver is an extra
+
+    return Ingest(engine)
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
@@ -120,27 +140,6 @@ def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence
         db.execute(UPLOADS.delete().where(some))
     counts = {"stored": CAMPAIGNS.c.stored - len(ids), "erased": CAMPAIGNS.c.erased + len(ids)}
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
-
-
-def _facts(db: Connection, request: NewUploads) -> Facts:
-    entry = campaigns.entry(db, request.campaign)
-    ids = [upload_id for upload_id, _ in request.rows]
-    used = reused = 0
-    if request.sender is not None:
-        mine = (UPLOADS.c.campaign == request.campaign) & (UPLOADS.c.sender == request.sender)
-        used = int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
-        reused = _remembered(db, request.campaign, request.sender, was_stored=True)
-    return Facts(
-        campaign=entry.campaign,
-        is_open=waves.wave(db, request.campaign).state == waves.OPEN,
-        stored=entry.stored,
-        erased=entry.erased,
-        used=used,
-        reused=reused,
-        site=sites.of(db, request.campaign, request.sender) if entry.campaign.admission == "sites" else None,
-        known=_column(db, request.campaign, ids, UPLOADS.c.key),
-        gone=_withdrawn(db, request.campaign, request.sender, ids) | aside.put_aside(db, request.campaign, ids),
-    )
 
 
 def _column(db: Connection, campaign_id: bytes, ids: Sequence[bytes], column: sa.Column[T]) -> dict[bytes, T]:

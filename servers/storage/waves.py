@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection, Engine
 from campaign.errors import CampaignSealed, NotSealed, SealNotAgreed, TooFewUploads
 from servers.storage import aside, campaigns, jobs
 from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, LEFT_OUT, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, WAVES, WITHDRAWN
 
 # An unchecked campaign goes from frozen to sealed at once.
 OPEN, FROZEN, CHECKING, SEALED = "open", "frozen", "checking", "sealed"
@@ -93,29 +93,48 @@ class Waves:
         with Transaction(self._engine) as db:
             current = wave(db, campaign_id)
             _require_freeze(current, freeze)
+            db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
             _set(db, campaign_id, current, state=OPEN, agreed=False)
 
-    def fix(self, campaign_id: bytes, freeze: int, ids: Sequence[bytes], checksum: bytes) -> Wave:
+    def propose_leaving(self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes]) -> None:
+        """The other server does not have these; if both agree on the set with this checksum, it is without them."""
+        with Transaction(self._engine) as db:
+            _require_freeze(wave(db, campaign_id), freeze)
+            aside.require_here(db, campaign_id, ids)
+            # Frozen sides have one set in common, so there is never another one to be kept.
+            other = (LEAVING.c.campaign == campaign_id) & (LEAVING.c.set != checksum)
+            db.execute(LEAVING.delete().where(other | _leaving(campaign_id, checksum) & LEAVING.c.id.in_(ids)))
+            db.execute(LEAVING.insert(), [{"campaign": campaign_id, "set": checksum, "id": i} for i in ids])
+
+    def leaving(self, campaign_id: bytes, checksum: bytes) -> list[bytes]:
+        with self._engine.connect() as db:
+            mine = _leaving(campaign_id, checksum)
+            return list(db.execute(sa.select(LEAVING.c.id).where(mine).order_by(LEAVING.c.id)).scalars())
+
+    def fix(self, campaign_id: bytes, freeze: int, checksum: bytes, leave: Sequence[bytes]) -> Wave:
         """Fix the set: for good, or, where keys are checked, but for those that do not pass.
 
-        What it leaves out is kept apart until this server's operator confirms. The job that goes on with it is there in
-        the same moment, so that no crash can come between.
+        The caller has seen, since this freeze, that what is here without `leave` has this checksum; no freeze but this
+        one may be the last. What is left out is kept apart until this server's operator confirms. The job that goes on
+        with the set is there in the same moment, so that no crash can come between.
         """
         with Transaction(self._engine) as db:
-            current, campaign = wave(db, campaign_id), campaigns.entry(db, campaign_id).campaign
+            current, entry = wave(db, campaign_id), campaigns.entry(db, campaign_id)
+            campaign = entry.campaign
             if current.set is not None:
                 if checksum not in (current.set.checksum, current.set.checked):
                     raise CampaignSealed("the campaign is sealed with another set of uploads")
                 return current
             _require_freeze(current, freeze)
-            agreed, least = set(ids), campaign.min_uploads
-            if len(agreed) < least:
-                raise TooFewUploads(f"{len(agreed)} uploads are fewer than the {least} promised")
-            orphans = aside.leave_out(db, campaign_id, agreed)
-            about: dict[str, object] = {"sealed_count": len(agreed), "sealed_set": checksum, "orphans": orphans}
+            count, least = entry.stored - len(leave), campaign.min_uploads
+            if count < least:
+                raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
+            aside.leave_out(db, campaign_id, leave)
+            about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "orphans": len(leave)}
             about |= {"state": CHECKING, "checked_set": checksum} if campaign.checked else {"state": SEALED}
             _set(db, campaign_id, current, **about)
-            _set_stored(db, campaign_id, len(agreed))
+            _set_stored(db, campaign_id, count)
+            db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
             if not campaign.checked:
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             jobs.add(db, campaign_id, current.number)
@@ -185,6 +204,10 @@ def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) ->
 
 def _set_stored(db: Connection, campaign_id: bytes, stored: int, **more: object) -> None:
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=stored, **more))
+
+
+def _leaving(campaign_id: bytes, checksum: bytes) -> sa.ColumnElement[bool]:
+    return (LEAVING.c.campaign == campaign_id) & (LEAVING.c.set == checksum)
 
 
 def _require_freeze(current: Wave, freeze: int) -> None:

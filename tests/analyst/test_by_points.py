@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from analyst import AsyncClient, Client, by_points
+from analyst.asking import Request
 from analyst.by_points import Steps
 from analyst.cli import main
 from campaign.errors import InvalidQuery, TooNoisy
@@ -156,19 +157,19 @@ def test_few_points_a_question_are_enough(large: tuple[Campaign, Any], pair: Pai
         expected = client.quantile(stratum="yes").to_dict()
         real, sizes = Client._ask, []
 
-        def strict(self: Client, method: str, path: str, **more: Any) -> bytes:
-            count = more.get("params", {}).get("at", "").count(",") + 1
+        def strict(self: Client, request: Request) -> bytes:
+            count = request.more.get("params", {}).get("at", "").count(",") + 1
             sizes.append(count)
-            if path == "/ecdf" and count > 15:
+            if request.path == "/ecdf" and count > 15:
                 raise InvalidQuery("at most 16 points in one question about 9 uploads")
-            return real(self, method, path, **more)
+            return real(self, request)
 
         monkeypatch.setattr(Client, "_ask", strict)
         assert client.quantile(stratum="yes").to_dict() == expected
         assert max(sizes[-5:]) <= 14
-        assert client._points == 14
+        assert client._asking._points == 14
         with pytest.raises(InvalidQuery, match="another problem"):
-            client._fewer_points(InvalidQuery("another problem"))
+            client._asking._fewer_points(InvalidQuery("another problem"))
 
 
 def command(pair: Pair, campaign: Campaign, *args: str, cwd: Path) -> Done:

@@ -18,6 +18,7 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 
 from analyst import AsyncClient, Client
+from analyst.asking import Request
 from analyst.cli import main
 from campaign.errors import (
     BudgetExceeded,
@@ -159,7 +160,9 @@ def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_
     with client(pair, open_one) as ask, pytest.raises(NotSealed):
         ask.curve()
     with client(pair, campaign) as ask:
-        ask._campaign = Campaign.from_dict({**campaign.model_dump(mode="json", by_alias=True), "title": "another"})
+        ask._asking._campaign = Campaign.from_dict(
+            {**campaign.model_dump(mode="json", by_alias=True), "title": "another"}
+        )
         with pytest.raises(DigestMismatch):
             ask.ecdf([0.5])
 
@@ -167,21 +170,21 @@ def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_
 def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
     with client(pair, campaign) as ask:
-        last = read(EcdfAnswer, ask._ask("GET", "/ecdf", params={"at": "1.0", "stratum": "no"}))
+        last = read(EcdfAnswer, ask._ask(Request("GET", "/ecdf", {"params": {"at": "1.0", "stratum": "no"}})))
         for wrong in (b"", b"\x93NUMPY\x01\x00", b"{}"):
             with pytest.raises(PeerMismatch, match="did not send a curve"):
-                ask._read_counts(wrong, last, campaign)
+                ask._asking._read_counts(wrong, last, campaign)
         short = io.BytesIO()
         np.save(short, np.zeros(5))
         with pytest.raises(PeerMismatch, match="something else than a curve of 128 counts"):
-            ask._read_counts(short.getvalue(), last, campaign)
+            ask._asking._read_counts(short.getvalue(), last, campaign)
         other = io.BytesIO()
         np.save(other, np.arange(128))
         with pytest.raises(PeerMismatch, match="its own last count"):
-            ask._read_counts(other.getvalue(), last, campaign)
+            ask._asking._read_counts(other.getvalue(), last, campaign)
         for wrong in (b"", b"[]", b"{}", b'{"campaign": 3}', b'{"campaign": {}}'):
             with pytest.raises(PeerMismatch, match="did not send a campaign"):
-                ask._read_campaign(wrong)
+                ask._asking._read_campaign(wrong)
 
 
 def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT, stdin: str = "") -> Done:
@@ -341,24 +344,3 @@ def test_mistakes_are_one_line(
     assert done.returncode == code, done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_no_token_and_no_server(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FSS_ANALYST_TOKEN", raising=False)
-    assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 65
-    assert "a token is needed" in capsys.readouterr().err
-    monkeypatch.setenv("FSS_ANALYST_TOKEN", "x")
-    monkeypatch.setattr("analyst.asking.ATTEMPTS", 1)
-    assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 75
-    assert "cannot be reached" in capsys.readouterr().err
-
-
-def test_plan_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["plan", "--thresholds", "1000", "--n", "5000", "--epsilon", "1", "--accuracy", "0.01"]
-    assert main(arguments) == 0
-    text = capsys.readouterr().out
-    assert "2114" in text
-    assert "with n = 5000: epsilon 0.42" in text
-    assert main([*arguments, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["parties_needed"] == [2114]
-    assert main(["plan", "--epsilon", "100"]) == 65

@@ -201,7 +201,7 @@ def _phases(copy: Path, port: int) -> list[str]:
 
 def _check_rows(path: Path, stored: set[tuple[bytes, bytes]]) -> None:
     with sqlite3.connect(path) as db:
-        rows = set(db.execute("SELECT campaign, id FROM uploads").fetchall())
+        rows = set(db.execute("SELECT c.id, u.id FROM uploads u JOIN campaigns c ON c.number = u.campaign").fetchall())
         unsealed = "SELECT id, stored FROM campaigns JOIN waves ON campaign = id WHERE state IN ('open', 'frozen')"
         counts = dict(db.execute(unsealed).fetchall())
     db.close()

@@ -32,7 +32,7 @@ from campaign.wire import (
 from dealer.receipt import DONE, Receipt, opened
 from fss import FssError, KeyBatch, field
 from harness.live import envelopes
-from servers.lifecycle.seal import Agreed, Listed
+from servers.lifecycle.seal_wire import Agreed, Frozen, Step
 from tests.campaign.helpers import campaign, fields
 from tests.chaos.model import Broken
 
@@ -177,7 +177,7 @@ def other_targets(folder: Path) -> list[Target]:
     keys = [envelopes(c, np.arange(n))[0] for n in (1, 2)]
     bare = [decode_uploads(data, c, 0).keys.to_bytes() for data in keys]
     shares = Shares(1, bytes(32), 7, np.arange(5, dtype=np.uint64))
-    listed = Listed("frozen", 3, c.digest, bytes(range(48)))
+    frozen, step = Frozen("frozen", 3, c.digest, 7), Step(3, c.digest, bytes(32), bytes(range(48)))
     digest = to_base64url(c.digest)
     return [
         Target(
@@ -185,7 +185,8 @@ def other_targets(folder: Path) -> list[Target]:
             partial(encode_shares, c),
         ),
         Target("keys", bare, partial(KeyBatch.from_bytes, binder=c.id), KeyBatch.to_bytes, (FssError,)),
-        Target("list of uploads", [listed.encode()], Listed.decode, Listed.encode),
+        Target("frozen uploads", [frozen.encode()], Frozen.decode, Frozen.encode),
+        Target("step of a sealing", [step.encode()], Step.decode, Step.encode),
         _message(ShareQuery, {"digest": digest, "positions": [1, 2]}, {"digest": digest, "positions": "all"}),
         _message(GroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5}),
         _message(PeerGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5, "digest": digest}),

@@ -4,7 +4,7 @@ import multiprocessing
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -41,36 +41,27 @@ def simulate(numbers: Iterable[int], seed: int, steps: int = STEPS) -> tuple[lis
 
 
 def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> dict[str, Any]:
-    started = time.monotonic()
-    numbers = range(first, first + count)
-    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        parts = list(pool.map(partial(simulate, seed=seed, steps=steps), [numbers[j::jobs] for j in range(jobs)]))
-    done = [outcome for part, _ in parts for outcome in part]
-    return {
-        "sequences": count,
-        "failed": [line for _, lines in parts for line in lines],
-        "kills": sum(o.kills for o in done),
-        "uploads": sum(o.uploads for o in done),
-        "sealed": sum(o.sealed for o in done),
-        "answers": sum(o.answers for o in done),
-        "seconds": round(time.monotonic() - started),
-    }
+    return _all(partial(simulate, seed=seed, steps=steps), first, count, jobs, "kills uploads sealed answers")
 
 
 def lie_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any]:
     """Sequences of honest parties against a server that lies."""
+    return _all(partial(_lie, seed=seed), first, count, jobs, "runs lies values counted")
+
+
+def _all(
+    play: Callable[[range], tuple[list[Any], list[str]]], first: int, count: int, jobs: int, sums: str
+) -> dict[str, Any]:
+    """Sequences in several processes, and sums of what they saw."""
     started = time.monotonic()
     numbers = range(first, first + count)
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        parts = list(pool.map(partial(_lie, seed=seed), [numbers[j::jobs] for j in range(jobs)]))
+        parts = list(pool.map(play, [numbers[j::jobs] for j in range(jobs)]))
     done = [outcome for part, _ in parts for outcome in part]
     return {
         "sequences": count,
         "failed": [line for _, lines in parts for line in lines],
-        "runs": sum(o.runs for o in done),
-        "lies": sum(o.lies for o in done),
-        "values": sum(o.values for o in done),
-        "counted": sum(o.counted for o in done),
+        **{name: sum(getattr(outcome, name) for outcome in done) for name in sums.split()},
         "seconds": round(time.monotonic() - started),
     }
 

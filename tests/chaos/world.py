@@ -112,6 +112,8 @@ class World:
 def stored_ids(pair: Pair, role: int, campaign: bytes) -> set[bytes]:
     path = pair.folder / f"server{role}" / "data" / "server.db"
     with sqlite3.connect(path) as db:
-        rows = db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign,)).fetchall()
+        rows = db.execute(
+            "SELECT id FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?)", (campaign,)
+        ).fetchall()
     db.close()
     return {row[0] for row in rows}

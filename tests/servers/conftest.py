@@ -45,3 +45,11 @@ def filled(pair: Pair, count: int = 60) -> tuple[Campaign, np.ndarray[Any, Any]]
     pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0])
     pair.upload(1, campaign, envelopes(campaign, np.arange(2))[1])
     return campaign, positions
+
+
+def answering(pair: Pair) -> Campaign:
+    """Such a campaign, sealed and evaluated."""
+    campaign, _ = filled(pair)
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    return campaign

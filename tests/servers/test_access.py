@@ -40,6 +40,8 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/groups", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/freeze", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/thaw", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/ids", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/leave", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/agree", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/challenge", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
@@ -119,7 +121,10 @@ def secrets_of(pair: Pair, campaign: Campaign, planted: bytes) -> list[tuple[str
     secret = [("planted key", planted)]
     with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
         seed = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()[0]
-        key = db.execute("SELECT key FROM uploads WHERE campaign = ? LIMIT 1", (campaign.id,)).fetchone()[0]
+        key = db.execute(
+            "SELECT key FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?) LIMIT 1",
+            (campaign.id,),
+        ).fetchone()[0]
     db.close()
     secret += [("noise seed", seed), ("stored key", key[8:24]), ("stored key", key[-16:])]
     forms = []

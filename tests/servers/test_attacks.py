@@ -15,7 +15,7 @@ from fss import KeyBatch, dcf, field
 from harness.live import Pair, envelopes, name
 from operators.setup import _Authority
 from servers.release.statement import split
-from tests.servers.conftest import filled, new_campaign, values
+from tests.servers.conftest import answering, new_campaign, values
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 from tests.servers.test_bad_peers import _reply, impostor
 
@@ -27,7 +27,10 @@ Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 def stolen_keys(pair: Pair, role: int, campaign: Campaign) -> tuple[list[bytes], KeyBatch]:
     """Ids and keys from a server's disk."""
     with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
-        rows = db.execute("SELECT id, key FROM uploads WHERE campaign = ? ORDER BY id", (campaign.id,)).fetchall()
+        rows = db.execute(
+            "SELECT id, key FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?) ORDER BY id",
+            (campaign.id,),
+        ).fetchall()
     db.close()
     return [row[0] for row in rows], KeyBatch.from_bytes(b"".join(row[1] for row in rows), campaign.id)
 
@@ -199,9 +202,7 @@ def test_a_certificate_of_the_wrong_organisation(tmp_path: Path) -> None:
     (folder / "key.pem").write_bytes(key)
     pair.context.load_verify_locations(cadata=authority.certificate_pem.decode())
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         pair.stop(1)
         certificate, key = authority.issue("other.example")
         (folder / "cert.pem").write_bytes(certificate)
@@ -219,9 +220,7 @@ def test_shares_that_the_server_did_not_sign_are_refused(tmp_path: Path) -> None
     """Whoever has server 1's certificate and token, but not its identity, cannot answer for it; it can: test_audit."""
     pair = Pair(tmp_path, curve_bits="0")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         pair.ask(0, campaign, "ecdf", at="0.5")
         true_share = pair_share(pair, campaign)
         pair.stop(1)

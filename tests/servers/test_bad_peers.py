@@ -3,11 +3,12 @@
 import http.client
 import http.server
 import shutil
+import sqlite3
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import pytest
 
 from campaign.spec import Campaign
 from harness.live import Pair, name
-from servers.lifecycle.seal import Listed, encode_set
-from tests.servers.conftest import filled
+from servers.lifecycle.seal_wire import Frozen, Step
+from servers.storage.objects import set_checksum
+from tests.servers.conftest import answering, filled
 
 pytestmark = pytest.mark.faults
 
@@ -26,9 +28,7 @@ pytestmark = pytest.mark.faults
 def test_a_peer_that_is_down_is_named_and_retried_later(tmp_path: Path) -> None:
     pair = Pair(tmp_path, curve_bits="0")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "ecdf", at="0.3,0.6")
         pair.stop(1)
         with pair.analyst(0) as client:
@@ -43,9 +43,7 @@ def test_a_peer_that_is_down_is_named_and_retried_later(tmp_path: Path) -> None:
 
 def test_a_published_curve_needs_the_peer_no_more(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         pair.stop(1)
         pair.stop(0)
@@ -138,9 +136,7 @@ def _drip(handler: Any) -> None:
 def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
     pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="3.0")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         pair.ask(0, campaign, "ecdf", at="0.9")
         pair.stop(1)
         started = time.monotonic()
@@ -174,9 +170,7 @@ def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path,
 def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
     pair, stranger = Pair(tmp_path, curve_bits="0"), Pair(tmp_path / "stranger")
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         pair.stop(1)
         for file in ("cert.pem", "key.pem"):
             shutil.copy(stranger.folder / "server1" / file, pair.folder / "server1" / file)
@@ -193,14 +187,34 @@ def peer_call(pair: Pair, campaign: Campaign, what: str, body: bytes = b"") -> h
         return client.post(f"/v1/peer/campaigns/{name(campaign)}/{what}", content=body)
 
 
+def stored_ids(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
+    stored = "SELECT u.id FROM uploads u JOIN campaigns c ON c.number = u.campaign WHERE c.id = ? ORDER BY u.id"
+    with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
+        return [row[0] for row in db.execute(stored, (campaign.id,))]
+
+
+def leave_and_agree(
+    pair: Pair, campaign: Campaign, frozen: Frozen, ids: Sequence[bytes], leave: Sequence[bytes]
+) -> dict[str, Any]:
+    """What server 1 could say to server 0: leave these out, and seal the rest."""
+    rest = set_checksum(b"".join(i for i in ids if i not in set(leave)))
+    if leave:
+        step = Step(frozen.freeze, campaign.digest, rest, b"".join(leave))
+        assert peer_call(pair, campaign, "leave", step.encode()).json() == {"named": len(leave)}
+    reply: dict[str, Any] = peer_call(
+        pair, campaign, "agree", Step(frozen.freeze, campaign.digest, rest).encode()
+    ).json()
+    return reply
+
+
 def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.agree(campaign, 0)
-        listed = Listed.decode(peer_call(pair, campaign, "freeze").content)
-        for ids in (b"", listed.ids[:16]):
-            refused = peer_call(pair, campaign, "agree", encode_set(campaign, listed.freeze, ids))
-            assert refused.json()["type"].endswith("too-few-uploads")
+        frozen = Frozen.decode(peer_call(pair, campaign, "freeze").content)
+        ids = stored_ids(pair, campaign, 0)
+        for kept in (0, 1):
+            assert leave_and_agree(pair, campaign, frozen, ids, ids[kept:])["type"].endswith("too-few-uploads")
         assert pair.status(campaign)["uploads"] == 63
 
 
@@ -208,14 +222,16 @@ def test_a_seal_that_was_overtaken_cannot_erase_later_uploads(tmp_path: Path) ->
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.agree(campaign, 0)
-        old = Listed.decode(peer_call(pair, campaign, "freeze").content)
-        assert peer_call(pair, campaign, "thaw", encode_set(campaign, old.freeze, b"")).status_code == 200
+        old = Frozen.decode(peer_call(pair, campaign, "freeze").content)
+        ids = stored_ids(pair, campaign, 0)
+        stale = Step(old.freeze, campaign.digest, set_checksum(b"".join(ids)), ids[0])
+        assert peer_call(pair, campaign, "thaw", Step(old.freeze, campaign.digest).encode()).status_code == 200
         pair.upload_values(campaign, np.array([7]))
         assert peer_call(pair, campaign, "freeze").json()["type"].endswith("seal-not-agreed")
         pair.agree(campaign, 0)
-        new = Listed.decode(peer_call(pair, campaign, "freeze").content)
+        new = Frozen.decode(peer_call(pair, campaign, "freeze").content)
         assert new.freeze == old.freeze + 1
-        for stale in ("agree", "thaw"):
-            refused = peer_call(pair, campaign, stale, encode_set(campaign, old.freeze, old.ids))
+        for what in ("leave", "agree", "thaw"):
+            refused = peer_call(pair, campaign, what, stale.encode())
             assert refused.json()["type"].endswith("campaign-sealed")
         assert pair.seal(campaign)["count"] == 61

@@ -18,7 +18,7 @@ from campaign.spec import Campaign
 from harness.live import ROOT, Pair, envelopes, name
 from programs.server import main
 from tests.commands import Done, call
-from tests.servers.conftest import filled
+from tests.servers.conftest import answering
 
 CAMPAIGN = """
 title = "Waiting time"
@@ -209,9 +209,7 @@ def test_a_server_that_evaluated_ends_with_nothing_left_over(tmp_path: Path) -> 
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             pair.start(0)
-            campaign, _ = filled(pair)
-            pair.seal(campaign)
-            pair.wait_ready(campaign)
+            answering(pair)
             process = pair.processes[0]
             assert process is not None
             os.kill(process.pid, number)

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from campaign.spec import Campaign
-from client.tokens import new_token
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, name
 from programs.server import main
-from servers.lifecycle.seal import Listed, encode_set
+from servers.lifecycle.seal_wire import Frozen, Step
 from tests.commands import call
 from tests.servers.conftest import filled, new_campaign, values
-from tests.servers.test_bad_peers import peer_call
+from tests.servers.test_bad_peers import leave_and_agree, peer_call, stored_ids
 from tests.servers.test_uploads import code
 
 
@@ -36,13 +35,15 @@ def test_a_peer_cannot_seal_early_or_choose_what_is_erased(pair: Pair) -> None:
     """It could: freeze at any time, agree on any subset of min_uploads, and the rest was erased for good."""
     campaign, _ = filled(pair)
     assert code(peer_call(pair, campaign, "freeze")) == "seal-not-agreed"
-    assert code(peer_call(pair, campaign, "agree", encode_set(campaign, 1, bytes(16 * 10)))) != "internal"
+    early = Step(1, campaign.digest, bytes(32), stored_ids(pair, campaign, 0)[0]).encode()
+    assert code(peer_call(pair, campaign, "leave", early)) == "campaign-sealed"
+    assert code(peer_call(pair, campaign, "agree", early)) == "campaign-sealed"
     assert pair.status(campaign)["state"] == "open"
     # The operator agrees; the peer chooses ten of sixty. What it leaves out is kept until the operator confirms.
     assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
-    listed = Listed.decode(peer_call(pair, campaign, "freeze").content)
-    few = encode_set(campaign, listed.freeze, listed.ids[: 16 * 10])
-    assert peer_call(pair, campaign, "agree", few).status_code == 200
+    frozen = Frozen.decode(peer_call(pair, campaign, "freeze").content)
+    ids = stored_ids(pair, campaign, 0)
+    assert leave_and_agree(pair, campaign, frozen, ids, ids[10:])["count"] == 10
     status = pair.status(campaign)
     assert (status["count"], status["orphans"], status["kept"]) == (10, 53, 53)
     assert _left_out(pair, campaign) == 53
@@ -159,60 +160,13 @@ def test_a_freeze_can_be_undone_but_no_sealing(pair: Pair) -> None:
     pair.upload_values(campaign, np.array([7]))
     # A set that is fixed at one side is never opened again, and sealing completes it.
     pair.agree(campaign, 0)
-    listed = Listed.decode(peer_call(pair, campaign, "freeze").content)
-    both = sorted(set(_ids(pair, campaign, 0)) & set(_ids(pair, campaign, 1)))
-    assert peer_call(pair, campaign, "agree", encode_set(campaign, listed.freeze, b"".join(both))).status_code == 200
+    again = Frozen.decode(peer_call(pair, campaign, "freeze").content)
+    here, there = (stored_ids(pair, campaign, role) for role in (0, 1))
+    alone = [i for i in here if i not in there]
+    assert leave_and_agree(pair, campaign, again, here, alone)["count"] == 61
     for role in (0, 1):
         with pair.operator(role) as client:
             refused = client.post(f"/v1/campaigns/{name(campaign)}/reopen")
         assert code(refused) == "campaign-sealed"
         assert "fss-server campaign seal completes it" in refused.json()["detail"]
     assert pair.agree(campaign, 1).json()["count"] == 61
-
-
-def _ids(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
-    with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
-        return [row[0] for row in db.execute("SELECT id FROM uploads WHERE campaign = ?", (campaign.id,))]
-
-
-def test_withdrawing_is_no_weapon(pair: Pair) -> None:
-    """Thousands of random ids at once, the ids of others, and a full table of withdrawn ids."""
-    campaign = new_campaign(admission="invited", max_uploads=30, min_uploads=1)
-    victim, attacker = new_token("invite"), new_token("invite")
-    pair.create(campaign, invitations=[victim, attacker])
-    data, late = envelopes(campaign, np.array([3]))[0], envelopes(campaign, np.array([4]))[0]
-    assert pair.upload(0, campaign, data, victim).status_code == 200
-
-    def withdraw(token: str, ids: bytes) -> httpx.Response:
-        with pair.client(0, token) as client:
-            return client.post(f"/v1/campaigns/{name(campaign)}/uploads/withdraw", content=ids)
-
-    rng = np.random.default_rng(3)
-    assert code(withdraw(attacker, rng.bytes(16 * 1001))) == "body-too-large"
-    # Other people's uploads: neither one that is stored nor one that is on its way.
-    assert withdraw(attacker, data[48:64] + late[48:64]).json() == {"withdrawn": 0, "failures": []}
-    assert pair.upload(0, campaign, data, victim).json() == {"failures": []}
-    # One id many times is one id; random ones are remembered up to a bound of this token alone.
-    assert withdraw(attacker, late[48:64] * 1000).json() == {"withdrawn": 0, "failures": []}
-    assert withdraw(attacker, rng.bytes(16 * 1000)).json()["failures"] == []
-    full = withdraw(attacker, rng.bytes(16 * 50)).json()["failures"]
-    assert len(full) == 50
-    assert {f["code"] for f in full} == {"campaign-full"}
-    # What is stored can always be withdrawn, and does not come back.
-    assert withdraw(victim, data[48:64]).json() == {"withdrawn": 1, "failures": []}
-    assert code(pair.upload(0, campaign, data, victim)) == "upload-withdrawn"
-    assert pair.upload(0, campaign, late, victim).json() == {"failures": []}
-
-
-def test_uploading_and_withdrawing_for_ever_ends(pair: Pair) -> None:
-    """Ids that were withdrawn must be remembered; an invitation can be refilled ten times."""
-    campaign, token = new_campaign(admission="invited", min_uploads=1), new_token("invite")
-    pair.create(campaign, invitations=[token])
-    answers = []
-    for _ in range(11):
-        data = envelopes(campaign, np.array([3]))[0]
-        answers.append(pair.upload(0, campaign, data, token))
-        with pair.client(0, token) as client:
-            client.post(f"/v1/campaigns/{name(campaign)}/uploads/withdraw", content=data[48:64])
-    assert [r.status_code for r in answers[:10]] == [200] * 10
-    assert code(answers[10]) == "invitation-spent"

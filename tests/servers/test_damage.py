@@ -10,16 +10,14 @@ import numpy as np
 import pytest
 
 from harness.live import Pair, name
-from tests.servers.conftest import filled, new_campaign
+from tests.servers.conftest import answering, filled, new_campaign
 
 pytestmark = pytest.mark.faults
 
 
 def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         folder = pair.folder / "server0" / "data" / name(campaign)
         for damage in (_flip_byte, Path.unlink, truncate):
@@ -36,9 +34,7 @@ def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
 def test_points_are_never_answered_from_a_damaged_key_file(tmp_path: Path) -> None:
     """A process looks at the file before its first answer: other keys would get the noise of the sealed ones."""
     with Pair(tmp_path, curve_bits="0") as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "ecdf", at="0.1,0.5")
         for damage in (_flip_byte, Path.unlink, truncate):
             pair.stop(0)
@@ -93,7 +89,13 @@ def test_deleted_keys_and_seeds_are_nowhere_on_the_disk(tmp_path: Path) -> None:
         data = pair.folder / "server0" / "data"
         with sqlite3.connect(data / "server.db") as db:
             seed = db.execute("SELECT noise_seed FROM campaigns WHERE id = ?", (campaign.id,)).fetchone()[0]
-            keys = [row[0] for row in db.execute("SELECT key FROM uploads WHERE campaign = ?", (campaign.id,))]
+            keys = [
+                row[0]
+                for row in db.execute(
+                    "SELECT key FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?)",
+                    (campaign.id,),
+                )
+            ]
         db.close()
         pair.seal(campaign)
         pair.wait_ready(campaign)
@@ -110,9 +112,7 @@ def test_a_deletion_that_was_cut_off_is_finished(tmp_path: Path, again: str) -> 
     """The database has its tombstone, the files are still there: the next start erases them, and so does asking."""
     pair = Pair(tmp_path)
     with pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         folder = pair.folder / "server0" / "data" / name(campaign)
         shutil.copytree(folder, tmp_path / "copy")
         if again == "asked":

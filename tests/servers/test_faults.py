@@ -17,7 +17,7 @@ import pytest
 
 from campaign.wire import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name
-from tests.servers.conftest import filled, new_campaign, values
+from tests.servers.conftest import answering, filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
 from tests.servers.test_damage import truncate
 
@@ -26,9 +26,11 @@ pytestmark = pytest.mark.faults
 SEAL_POINTS = [
     (0, "seal-frozen-there"),
     (0, "seal-frozen-both"),
+    (0, "seal-named-there"),
     (0, "seal-sealed-there"),
     (0, "seal-sealed-both"),
     (1, "peer-frozen"),
+    (1, "peer-named"),
     (1, "peer-sealed"),
     (0, "keys-written"),
     (1, "keys-written"),
@@ -58,9 +60,7 @@ def test_sealing_survives_a_crash_at_every_step(tmp_path: Path, role: int, point
 
 def test_answers_do_not_change_after_kills_and_restarts(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         for kill in (True, False):
             for role in (0, 1):
@@ -88,9 +88,7 @@ def test_acknowledged_uploads_survive_a_kill(tmp_path: Path) -> None:
 def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
     """A damaged progress file is ignored; a good one is used."""
     with Pair(tmp_path) as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(1, campaign, "curve")
         folder = pair.folder / "server1" / "data" / name(campaign)
         for change in (lambda p: None, truncate, lambda p: p.write_bytes(b"{}\n")):
@@ -186,9 +184,7 @@ def test_seals_from_both_sides_at_once_agree(tmp_path: Path) -> None:
 
 def test_workers_do_not_outlive_their_server(tmp_path: Path) -> None:
     with Pair(tmp_path, workers="2") as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         for kill in (True, False):
             process = pair.processes[0]
             assert process is not None
@@ -233,15 +229,16 @@ def test_a_locked_database_is_a_problem_document(tmp_path: Path) -> None:
 def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
     """Rows that are not the sealed ones are never evaluated; when they are back, so is the campaign."""
     with Pair(tmp_path) as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         pair.stop(0)
         folder = pair.folder / "server0" / "data" / name(campaign)
         shutil.rmtree(folder)
         with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
-            row = db.execute("SELECT * FROM uploads WHERE campaign = ? LIMIT 1", (campaign.id,)).fetchone()
+            row = db.execute(
+                "SELECT * FROM uploads WHERE campaign = (SELECT number FROM campaigns WHERE id = ?) LIMIT 1",
+                (campaign.id,),
+            ).fetchone()
             db.execute("DELETE FROM uploads WHERE number = ?", (row[0],))
         pair.start(0)
         until = time.monotonic() + 10

@@ -12,7 +12,7 @@ from campaign.errors import Unavailable
 from fss import dcf
 from harness.live import Pair, name
 from servers.compute import shares
-from tests.servers.conftest import filled, new_campaign
+from tests.servers.conftest import answering, new_campaign
 from tests.servers.test_uploads import code
 
 
@@ -40,9 +40,7 @@ def test_an_evaluation_ends_when_whoever_asked_has_gone(monkeypatch: pytest.Monk
 @pytest.mark.faults
 def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
     with Pair(tmp_path, curve_bits="0", limits__points_times_keys="1200") as pair:
-        campaign, _ = filled(pair)
-        pair.seal(campaign)
-        pair.wait_ready(campaign)
+        campaign = answering(pair)
         few, many = (",".join(map(str, np.arange(1, n + 1) / 100)) for n in (20, 21))
         assert len(pair.ask(0, campaign, "ecdf", at=few)["counts"]) == 20
         with pair.analyst(0) as client:

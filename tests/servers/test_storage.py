@@ -36,7 +36,7 @@ def sealed(storage: Storage) -> Campaign:
     assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    storage.waves.fix(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
+    storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids)), [])
     return campaign
 
 
@@ -71,14 +71,16 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
         Storage(f"sqlite:///{tmp_path / 'db'}")
 
 
-def test_another_database_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Other:
-        class dialect:  # noqa: N801
-            name = "postgresql"
-
-    monkeypatch.setattr(sa, "create_engine", lambda *_, **__: Other)
-    with pytest.raises(Damaged, match="postgresql is not supported, only sqlite"):
-        Storage("postgresql://x/y")
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("mysql://x/y", "mysql is not supported, only sqlite and postgresql"),
+        ("server.db", "not a URL like sqlite"),
+    ],
+)
+def test_another_database_is_refused(url: str, why: str) -> None:
+    with pytest.raises(Damaged, match=why):
+        Storage(url)
 
 
 def test_a_folder_belongs_to_one_process(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_errors_are_what_they_are(storage: Storage) -> None:
             with storage.engine.connect() as db:
                 db.exec_driver_sql(statement)
         except sa.exc.DBAPIError as error:
-            return as_problem(error)
+            return as_problem(storage.engine, error)
         raise AssertionError
 
     with Transaction(storage.engine) as db:
@@ -103,8 +105,8 @@ def test_errors_are_what_they_are(storage: Storage) -> None:
 
     full = sa.exc.OperationalError("", {}, _failure(sqlite3.SQLITE_FULL))
     busy = sa.exc.OperationalError("", {}, _failure(sqlite3.SQLITE_BUSY))
-    assert isinstance(as_problem(full), StorageFull)
-    assert isinstance(as_problem(busy), StorageBusy)
+    assert isinstance(as_problem(storage.engine, full), StorageFull)
+    assert isinstance(as_problem(storage.engine, busy), StorageBusy)
 
 
 def _failure(code: int) -> sqlite3.OperationalError:
@@ -155,7 +157,7 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(storage: Storage,
         assert storage.uploads.add([NewUploads(campaign.id, [(upload, secret), (b"1" * 16, b"other")])]) == [[]]
     storage.waves.agree(campaigns[1].id)
     freeze = storage.waves.freeze(campaigns[1].id, closed=False).freezes
-    storage.waves.fix(campaigns[1].id, freeze, [b"1" * 16], set_checksum(b"1" * 16))
+    storage.waves.fix(campaigns[1].id, freeze, set_checksum(b"1" * 16), [upload])
 
     def delete() -> None:
         storage.campaigns.delete(campaigns[2].id)

@@ -57,7 +57,7 @@ def sealed(server: Server) -> Campaign:
     server.storage.waves.agree(campaign.id)
     freeze = server.storage.waves.freeze(campaign.id, closed=False).freezes
     ids = sorted(upload_id for upload_id, _ in rows)
-    server.storage.waves.fix(campaign.id, freeze, ids, set_checksum(b"".join(ids)))
+    server.storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids)), [])
     return campaign
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from selenium.webdriver import Chrome
 
 from harness.live import Pair, name
 from programs.server import main as fss_server
 from tests.servers.conftest import new_campaign
-from tests.web.visiting import Visit
+from tests.web.visiting import DESK, Visit
 
 
 class Study:
@@ -31,6 +32,13 @@ class Study:
 
     def stored(self) -> list[int]:
         return [self.pair.status(self.campaign, role)["uploads"] for role in (0, 1)]
+
+    def visited(self, driver: Chrome, size: tuple[int, int] = DESK) -> Visit:
+        """Its page, opened with the token, when both servers have answered it."""
+        visit = Visit(driver, size)
+        visit.open(self.link)
+        ready(visit)
+        return visit
 
     def csv(self, rows: int, seed: int = 0) -> Path:
         rng = np.random.default_rng(seed)

@@ -38,9 +38,7 @@ def study(pair: Pair, tmp_path: Path) -> Study:
 
 
 def test_one_value_by_hand(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver, PHONE)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver, PHONE)
     assert "token" not in driver.current_url
     assert study.campaign.question in visit.text("question")
     assert visit.fits()
@@ -64,9 +62,7 @@ def test_one_value_by_hand(driver: Chrome, study: Study) -> None:
 def test_a_file_is_counted_as_it_should(driver: Chrome, study: Study) -> None:
     path = study.csv(2500)
     path.write_text(path.read_text() + "x,,no\ny,7.5,yes\nz,-2,no\n")
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, path)
     visit.wait(lambda: "2502 values" in visit.text("counts"), "the counts")
     assert "1 below and 1 above" in visit.text("counts")
@@ -91,9 +87,7 @@ def test_a_file_is_counted_as_it_should(driver: Chrome, study: Study) -> None:
 
 def test_keys_of_a_page_are_those_of_the_dealer(driver: Chrome, study: Study, downloads: Path, tmp_path: Path) -> None:
     """A receipt that was saved withdraws what was sent, with the other program."""
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(1500))
     send(visit)
     visit.wait_shown("done")
@@ -111,9 +105,7 @@ def test_keys_of_a_page_are_those_of_the_dealer(driver: Chrome, study: Study, do
 
 
 def test_withdrawing_and_sending_others(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(1200))
     send(visit)
     visit.wait_shown("done")
@@ -131,9 +123,7 @@ def test_withdrawing_and_sending_others(driver: Chrome, study: Study) -> None:
 
 
 def test_a_reload_goes_on(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(12_000))
     send(visit)
     visit.wait(lambda: sum(study.stored()) >= 2000, "something is stored")
@@ -150,9 +140,7 @@ def test_a_reload_goes_on(driver: Chrome, study: Study) -> None:
 
 def test_a_server_that_goes_away(driver: Chrome, study: Study) -> None:
     """Half-way is taken back, or remembered until it can be; each value counts once."""
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(15_000))
     send(visit)
     visit.wait(lambda: study.stored()[1] >= 2000, "something is stored")
@@ -170,9 +158,7 @@ def test_a_server_that_goes_away(driver: Chrome, study: Study) -> None:
 
 
 def test_a_server_that_was_never_there(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(10))
     study.pair.stop(1)
     try:
@@ -190,9 +176,7 @@ def test_a_server_that_was_never_there(driver: Chrome, study: Study) -> None:
 
 def test_a_batch_that_one_server_refuses_is_withdrawn_at_both(driver: Chrome, pair: Pair, tmp_path: Path) -> None:
     study = Study(pair, tmp_path, max_uploads=1500)
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(2000))
     send(visit)
     visit.wait_shown("problem")
@@ -221,9 +205,7 @@ def test_bad_tokens_and_bad_values(driver: Chrome, study: Study) -> None:
 
 
 def test_the_page_speaks_german(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver, PHONE)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver, PHONE)
     visit.choose("language", "de")
     assert visit.run("return document.documentElement.lang") == "de"
     visit.find("value").send_keys("0.3")
@@ -235,9 +217,7 @@ def test_the_page_speaks_german(driver: Chrome, study: Study) -> None:
 
 
 def test_by_the_keyboard_alone_at_400_percent(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver, ZOOMED)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver, ZOOMED)
     assert visit.fits()
     visit.tab_to("value")
     visit.press("0.5", Keys.ENTER)
@@ -254,9 +234,7 @@ def test_by_the_keyboard_alone_at_400_percent(driver: Chrome, study: Study) -> N
 
 
 def test_a_second_tab_waits(driver: Chrome, study: Study) -> None:
-    visit = Visit(driver)
-    visit.open(study.link)
-    ready(visit)
+    visit = study.visited(driver)
     give_file(visit, study.csv(40))
     lock = f"fss-ecdf {name(study.campaign)}"
     visit.run("navigator.locks.request(arguments[0], () => new Promise((done) => (window.release = done)))", lock)

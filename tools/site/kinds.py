@@ -12,6 +12,7 @@ MADE = {
     "reference/campaign-fields.md": "Fields of a campaign",
     "reference/problems.md": "Problems",
     "reference/python.md": "Python",
+    "reference/files.md": "Every file",
 }
 
 KINDS: dict[str, dict[str, str]] = {

@@ -4,9 +4,9 @@ import argparse
 import inspect
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from fastapi import FastAPI
 
@@ -18,6 +18,7 @@ from campaign.grid import ExplicitGrid, LinearGrid, LogGrid
 from campaign.spec import Campaign
 from servers.api.app import ROUTES
 from servers.api.reference import Body, Field, Operation, operations
+from tools.site import files
 from tools.site.kinds import DOCS
 
 EXAMPLES = DOCS / "examples.json"
@@ -157,9 +158,11 @@ def _item(item: Any) -> str:
 
 def _signature(name: str, item: Callable[..., Any]) -> str:
     try:
-        found = str(inspect.signature(item))
+        found = inspect.signature(item)
     except (TypeError, ValueError):
-        found = "(...)"
+        return f"```python\n{name}(...)\n```"
+    if get_origin(found.return_annotation) is Generator:  # a client's questions are plans, of which one gets the result
+        found = found.replace(return_annotation=get_args(found.return_annotation)[-1])
     return f"```python\n{name}{found}\n```"
 
 
@@ -179,4 +182,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/campaign-fields.md": campaign_fields,
     "reference/problems.md": problem_codes,
     "reference/python.md": python,
+    "reference/files.md": files.page,
 }

@@ -10,7 +10,8 @@ down_revision = None
 def upgrade() -> None:
     op.create_table(
         "campaigns",
-        sa.Column("id", sa.LargeBinary(32), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", sa.LargeBinary(32), nullable=False, unique=True),
         sa.Column("spec", sa.LargeBinary, nullable=False),
         sa.Column("deleted", sa.Boolean, nullable=False),
         sa.Column("upload_token", sa.String(64)),
@@ -33,17 +34,23 @@ def upgrade() -> None:
         sa.Column("checked_set", sa.LargeBinary(32)),
         sa.Column("key_file", sa.LargeBinary(32)),
     )
-    op.create_table(
-        "uploads",
-        sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("campaign", sa.LargeBinary(32), nullable=False),
+    upload = (
+        sa.Column("campaign", sa.Integer, nullable=False),
         sa.Column("id", sa.LargeBinary(16), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
     )
-    op.create_index("uploads_by_id", "uploads", ["campaign", "id"], unique=True)
+    if op.get_bind().dialect.name == "postgresql":
+        # A partition for each campaign, so that erasing it is dropping; keys are random and not worth compressing.
+        by_id = sa.PrimaryKeyConstraint("campaign", "id")
+        op.create_table("uploads", *upload, by_id, postgresql_partition_by="LIST (campaign)")
+        op.execute("ALTER TABLE uploads ALTER key SET STORAGE EXTERNAL")
+    else:
+        op.create_table("uploads", sa.Column("number", sa.Integer, primary_key=True), *upload)
+        op.create_index("uploads_by_id", "uploads", ["campaign", "id"], unique=True)
     given = sa.text("sender IS NOT NULL")
-    op.create_index("uploads_by_sender", "uploads", ["campaign", "sender"], sqlite_where=given)
+    sender = ["campaign", "sender"]
+    op.create_index("uploads_by_sender", "uploads", sender, sqlite_where=given, postgresql_where=given)
     op.create_table(
         "invitations",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
@@ -73,6 +80,12 @@ def upgrade() -> None:
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
         sa.Column("rejected", sa.Boolean, nullable=False),
+    )
+    op.create_table(
+        "leaving",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("set", sa.LargeBinary(32), primary_key=True),
+        sa.Column("id", sa.LargeBinary(16), primary_key=True),
     )
     op.create_table(
         "ledger",

@@ -1,0 +1,95 @@
+"""The ids of a frozen or fixed wave, as a sealing looks at them: their tree, some of them, and the set's checksum.
+
+A look at all ids takes a while where there are millions. It goes on in a thread; whoever asks is told to come back.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Collection, Hashable
+from typing import Any, TypeVar
+
+from campaign.errors import CampaignSealed, PeerMismatch, Unavailable
+from campaign.spec import Campaign
+from campaign.wire import UPLOAD_ID_BYTES
+from servers.lifecycle.id_tree import IDS_AT_ONCE, IdTree, leaf_range
+from servers.lifecycle.seal_wire import IdsQuery
+from servers.storage.objects import SET_CONTEXT, split_ids
+from servers.storage.storage import Storage
+from servers.storage.waves import OPEN, Wave
+
+PATIENCE_S = 5.0  # that a question waits for a look
+LOOKS = 8  # that are kept; a tree has at most 22 MB
+
+T = TypeVar("T")
+
+
+class FrozenIds:
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._looks: dict[tuple[Hashable, ...], asyncio.Task[Any]] = {}
+
+    async def answer(self, campaign: Campaign, asked: IdsQuery) -> bytes:
+        """The other server's question."""
+        wave = await asyncio.to_thread(self._storage.waves.get, campaign.id)
+        if wave.state == OPEN or wave.freezes != asked.freeze:
+            raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")
+        if asked.level == asked.depth:
+            return await asyncio.to_thread(self.of_leaves, campaign.id, asked.nodes, asked.depth, asked.after)
+        tree = await self.tree(campaign.id, wave, asked.depth, patience_s=PATIENCE_S)
+        return tree.children(asked.level, asked.nodes).tobytes()
+
+    def of_leaves(self, campaign_id: bytes, leaves: Collection[int], depth: int, after: bytes | None) -> bytes:
+        """The ids of some leaves, those behind `after`; at most IDS_AT_ONCE, so that whoever gets so many asks on."""
+        parts, room = [], IDS_AT_ONCE
+        for leaf in leaves:
+            first, behind = leaf_range(leaf, depth)
+            if after is not None and behind is not None and behind <= after:
+                continue
+            start = first if after is None or after < first else after + b"\0"
+            part = self._storage.uploads.ids_between(campaign_id, start, behind, room)
+            parts.append(part)
+            room -= len(part) // UPLOAD_ID_BYTES
+            if not room:
+                break
+        return b"".join(parts)
+
+    async def tree(self, campaign_id: bytes, wave: Wave, depth: int, *, patience_s: float | None = None) -> IdTree:
+        key = campaign_id, wave.freezes, wave.set, depth
+        return await self._look(key, lambda: IdTree.of(self._storage.uploads.ids(campaign_id), depth), patience_s)
+
+    async def checksum(
+        self, campaign_id: bytes, wave: Wave, leave: Collection[bytes], *, patience_s: float | None = None
+    ) -> bytes:
+        """Of the set without some ids, all of which must be here."""
+        out = frozenset(leave)
+        key = campaign_id, wave.freezes, wave.set, out
+        return await self._look(key, lambda: self._checksum(campaign_id, out), patience_s)
+
+    def _checksum(self, campaign_id: bytes, leave: frozenset[bytes]) -> bytes:
+        hashed, left = hashlib.sha256(SET_CONTEXT), 0
+        for part in self._storage.uploads.ids(campaign_id):
+            if leave:
+                kept = b"".join(i for i in split_ids(part) if i not in leave)
+                left += (len(part) - len(kept)) // UPLOAD_ID_BYTES
+                hashed.update(kept)
+            else:
+                hashed.update(part)
+        if left != len(leave):
+            raise PeerMismatch(f"{len(leave) - left} uploads that are to be left out are not here")
+        return hashed.digest()
+
+    async def _look(self, key: tuple[Hashable, ...], make: Callable[[], T], patience_s: float | None) -> T:
+        look: asyncio.Task[T] | None = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = asyncio.create_task(asyncio.to_thread(make))
+            for old in [k for k, task in self._looks.items() if task.done()][:-LOOKS]:
+                del self._looks[old]
+        done, _ = await asyncio.wait({look}, timeout=patience_s)
+        if not done:
+            raise Unavailable("the uploads are being looked through; ask again", retry_after=1)
+        if look.exception() is not None:
+            self._looks.pop(key, None)
+        return look.result()
+
+    def forget(self, campaign_id: bytes) -> None:
+        self._looks = {key: look for key, look in self._looks.items() if key[0] != campaign_id}

@@ -1,0 +1,85 @@
+"""Uploads come in: the one write that happens a million times, in as few statements as can be, on the driver itself.
+
+What usually comes is new, so it is inserted and the index says whether anything of it was here: only then is looked up
+what, and decided again.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
+
+from sqlalchemy.engine import Connection
+
+from campaign.errors import Problem
+from servers.lifecycle.admission import Facts, Failures, NewUploads, Row, Site, decide
+from servers.storage import campaigns, waves
+
+_ABOUT = """
+SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state,
+  (SELECT count(*) FROM uploads WHERE campaign = c.number AND sender = :sender),
+  EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id AND sender = ifnull(:sender, '')),
+  EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
+FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id AND w.number = 0 WHERE c.id = :campaign
+"""
+_REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = ? AND sender = ? AND was_stored"
+_SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = ? AND id = ?"
+_WITHDRAWN = "SELECT 1 FROM withdrawn WHERE campaign = ? AND sender = ? AND id = ?"
+_LEFT_OUT = "SELECT 1 FROM left_out WHERE campaign = ? AND id = ?"
+_KEY = "SELECT key FROM uploads WHERE campaign = ? AND id = ?"
+_INSERT = "INSERT INTO uploads (campaign, id, key, sender) VALUES (?, ?, ?, ?) ON CONFLICT (campaign, id) DO NOTHING"
+_COUNT = "UPDATE campaigns SET stored = stored + ? WHERE number = ?"
+
+
+def add(db: Connection, request: NewUploads) -> Failures | Problem:
+    """In a transaction: store one request, or say what failed; a problem if it was refused whole."""
+    cursor = cast(sqlite3.Connection, db.connection.driver_connection).cursor()
+    try:
+        number, facts = _facts(cursor, request)
+    except Problem as problem:
+        return problem
+    verdict = decide(request, facts)
+    usual = verdict.refusal is None and not verdict.failures
+    if not (usual and _insert(cursor, number, verdict.fresh, request.sender)):
+        verdict = decide(request, replace(facts, known=_known(cursor, number, request.rows)))
+        if verdict.fresh and not _insert(cursor, number, verdict.fresh, request.sender):
+            raise AssertionError("an upload is neither here nor can it be added")
+    return list(verdict.failures) if verdict.refusal is None else verdict.refusal
+
+
+def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
+    """The campaign's number, and what is known before anything is looked up by its id."""
+    about = cursor.execute(_ABOUT, {"campaign": request.campaign, "sender": request.sender}).fetchone()
+    if about is None or about[2]:
+        raise campaigns.absent(request.campaign, deleted=about is not None)
+    number, spec, _, stored, erased, state, used, any_withdrawn, any_left_out = about
+    campaign, sender = campaigns.parse(spec), request.sender or ""
+    site, reused = None, 0
+    gone: set[bytes] = set()
+    if campaign.admission == "sites":
+        row = cursor.execute(_SITE, (request.campaign, sender)).fetchone()
+        site = None if row is None else Site(*row)
+    if any_withdrawn:
+        reused = cursor.execute(_REUSED, (request.campaign, sender)).fetchone()[0] if sender else 0
+        gone |= {i for i, _ in request.rows if cursor.execute(_WITHDRAWN, (request.campaign, sender, i)).fetchone()}
+    if any_left_out:
+        gone |= {i for i, _ in request.rows if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
+    return number, Facts(campaign, state == waves.OPEN, stored, erased, used, reused, site, {}, gone)
+
+
+def _insert(cursor: sqlite3.Cursor, number: int, fresh: Sequence[Row], sender: str | None) -> bool:
+    """All of them, or none if one is here already."""
+    cursor.execute("SAVEPOINT request")
+    added = cursor.executemany(_INSERT, [(number, i, key, sender) for i, key in fresh]).rowcount
+    if added != len(fresh):
+        cursor.execute("ROLLBACK TO request")
+    else:
+        cursor.execute(_COUNT, (added, number))
+    cursor.execute("RELEASE request")
+    return added == len(fresh)
+
+
+def _known(cursor: sqlite3.Cursor, number: int, rows: Sequence[Row]) -> dict[bytes, bytes]:
+    """The keys of those of these uploads that are stored."""
+    found = ((i, cursor.execute(_KEY, (number, i)).fetchone()) for i, _ in rows)
+    return {i: row[0] for i, row in found if row is not None}

@@ -1,0 +1,192 @@
+"""Uploads come in, at several processes at once: what is usual together, with COPY, what is not one by one.
+
+Usual is what is new, and fits: then it is copied into the campaign's partition under a shared lock of the campaign, and
+the unique index, the count of stored uploads and the senders' locks decide against all others who do the same. If
+anything is not so, all of it is undone and done again with the campaign alone, each request by the same rules as on
+any database.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import psycopg
+from sqlalchemy.engine import Connection, Engine
+
+from campaign.errors import Problem
+from servers.lifecycle.admission import REFILLS, Facts, Failures, NewUploads, Row, Site, decide
+from servers.storage import campaigns, waves
+from servers.storage.database import Transaction, persistently
+from servers.storage.dialects import postgres
+
+_ABOUT = """
+SELECT c.number, c.deleted, c.stored, c.erased, w.state,
+  EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id), EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
+FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id AND w.number = 0 WHERE c.id = %s
+"""
+_SPEC = "SELECT spec FROM campaigns WHERE id = %s"
+_USED = "SELECT count(*) FROM uploads WHERE campaign = %s AND sender = %s"
+_REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = %s AND sender = %s AND was_stored"
+_SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = %s AND id = %s"
+_WITHDRAWN = "SELECT id FROM withdrawn WHERE campaign = %s AND sender = %s AND id = ANY(%s)"
+_LEFT_OUT = "SELECT id FROM left_out WHERE campaign = %s AND id = ANY(%s)"
+_KEYS = "SELECT id, key FROM uploads WHERE campaign = %s AND id = ANY(%s)"
+_COUNT = """
+UPDATE campaigns SET stored = stored + %(new)s
+WHERE number = %(number)s AND stored + %(new)s <= %(most)s AND erased + stored + %(new)s <= %(refills)s
+"""
+_COPY = "COPY {} (campaign, id, key, sender) FROM STDIN (FORMAT BINARY)"
+_COPY_HEAD, _COPY_END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
+_LENGTH = struct.Struct("!i")
+
+Cursor = psycopg.Cursor[Any]
+
+
+class _Unusual(Exception):
+    """Not all of it is new and fits."""
+
+
+@dataclass(frozen=True)
+class _About:
+    """A campaign as it stands, once its lock is held."""
+
+    number: int
+    facts: Facts
+    any_gone: bool
+
+
+class Ingest:
+    """What cannot change is remembered: a campaign's description."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._specs: dict[bytes, Any] = {}
+
+    def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        """A transaction for each campaign. For each request: its failures, or the problem that refused it whole."""
+        places: dict[bytes, list[int]] = {}
+        for place, request in enumerate(requests):
+            places.setdefault(request.campaign, []).append(place)
+        outcomes: dict[int, Failures | Problem] = {}
+        for campaign_id, mine in places.items():
+            some = [requests[place] for place in mine]
+            outcomes.update(zip(mine, self._of_one(campaign_id, some), strict=True))
+        return [outcomes[place] for place in range(len(requests))]
+
+    def _of_one(self, campaign_id: bytes, requests: Sequence[NewUploads]) -> Sequence[Failures | Problem]:
+        try:
+            try:
+                return persistently(lambda: self._together(campaign_id, requests))
+            except _Unusual:
+                return persistently(lambda: self._each(campaign_id, requests))
+        except Problem as problem:
+            return [problem] * len(requests)
+
+    def _together(self, campaign_id: bytes, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        with Transaction(self._engine, campaign_id, shared=True) as db:
+            cursor = _cursor(db)
+            about = self._about(cursor, campaign_id)
+            senders = sorted({request.sender for request in requests if request.sender is not None})
+            postgres.lock_senders(db, campaign_id, senders)
+            rows = sorted(_usual(cursor, about, requests))  # in one order everywhere: nobody waits in a circle
+            try:
+                _insert(cursor, about, rows)
+            except psycopg.errors.UniqueViolation:
+                raise _Unusual from None
+        return [[] for _ in requests]
+
+    def _each(self, campaign_id: bytes, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        with Transaction(self._engine, campaign_id) as db:
+            return [self._one(_cursor(db), request) for request in requests]
+
+    def _one(self, cursor: Cursor, request: NewUploads) -> Failures | Problem:
+        try:
+            about = self._about(cursor, request.campaign)
+        except Problem as problem:
+            return problem
+        ids = [upload_id for upload_id, _ in request.rows]
+        known = dict(cursor.execute(_KEYS, (about.number, ids)).fetchall())
+        facts = _of_sender(cursor, about, request.sender)
+        verdict = decide(request, replace(facts, known=known, gone=_gone(cursor, about, request)))
+        if verdict.refusal is not None:
+            return verdict.refusal
+        if verdict.fresh:
+            _insert(cursor, about, [(row, request.sender) for row in verdict.fresh])
+        return list(verdict.failures)
+
+    def _about(self, cursor: Cursor, campaign_id: bytes) -> _About:
+        found = cursor.execute(_ABOUT, (campaign_id,)).fetchone()
+        if found is None or found[1]:
+            raise campaigns.absent(campaign_id, deleted=found is not None)
+        number, _, stored, erased, state, any_withdrawn, any_left_out = found
+        if campaign_id not in self._specs:
+            spec = cursor.execute(_SPEC, (campaign_id,)).fetchone()
+            assert spec is not None
+            self._specs[campaign_id] = campaigns.parse(spec[0])
+        facts = Facts(self._specs[campaign_id], state == waves.OPEN, stored, erased, 0, 0, None, {}, frozenset())
+        return _About(number, facts, any_withdrawn or any_left_out)
+
+
+def _cursor(db: Connection) -> Cursor:
+    return cast("psycopg.Connection[Any]", db.connection.driver_connection).cursor()
+
+
+def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Iterator[tuple[Row, str | None]]:
+    """All rows, if every request would be stored whole."""
+    used: dict[str | None, Facts] = {}
+    for request in requests:
+        if request.sender not in used:
+            used[request.sender] = _of_sender(cursor, about, request.sender)
+        facts = used[request.sender]
+        verdict = decide(request, facts)
+        if verdict.refusal is not None or verdict.failures or _gone(cursor, about, request):
+            raise _Unusual
+        used[request.sender] = replace(facts, used=facts.used + len(request.rows))
+        yield from ((row, request.sender) for row in request.rows)
+
+
+def _of_sender(cursor: Cursor, about: _About, sender: str | None) -> Facts:
+    """With what one sender has sent already."""
+    facts, campaign = about.facts, about.facts.campaign
+    if sender is None:
+        return facts
+    site = cursor.execute(_SITE, (campaign.id, sender)).fetchone() if campaign.admission == "sites" else None
+    used, reused = (
+        cursor.execute(question, (name, sender)).fetchone()
+        for question, name in ((_USED, about.number), (_REUSED, campaign.id))
+    )
+    assert used is not None
+    assert reused is not None
+    return replace(facts, used=used[0], reused=reused[0], site=None if site is None else Site(*site))
+
+
+def _gone(cursor: Cursor, about: _About, request: NewUploads) -> set[bytes]:
+    """Those of its ids that are not taken again."""
+    if not about.any_gone:
+        return set()
+    ids = [upload_id for upload_id, _ in request.rows]
+    found = cursor.execute(_WITHDRAWN, (request.campaign, request.sender or "", ids)).fetchall()
+    found += cursor.execute(_LEFT_OUT, (request.campaign, ids)).fetchall()
+    return {row[0] for row in found}
+
+
+def _insert(cursor: Cursor, about: _About, rows: Sequence[tuple[Row, str | None]]) -> None:
+    """All of them; where there is no room, or one is here already, none. The count comes last: others wait for it."""
+    with cursor.copy(_COPY.format(postgres.partition(about.number)).encode()) as copy:
+        copy.write(_encoded(about.number, rows))
+    most = about.facts.campaign.max_uploads
+    room = {"new": len(rows), "number": about.number, "most": most, "refills": REFILLS * most}
+    if cursor.execute(_COUNT, room).rowcount != 1:
+        raise _Unusual
+
+
+def _encoded(number: int, rows: Sequence[tuple[Row, str | None]]) -> bytes:
+    """In COPY's own form: a row has so many fields, a field its length and its bytes."""
+    parts = [_COPY_HEAD]
+    head = struct.pack("!hiii", 4, 4, number, 16)
+    for (upload_id, key), sender in rows:
+        text = b"" if sender is None else sender.encode()
+        end = _LENGTH.pack(-1) if sender is None else _LENGTH.pack(len(text)) + text
+        parts += (head, upload_id, _LENGTH.pack(len(key)), key, end)
+    return b"".join([*parts, _COPY_END])
