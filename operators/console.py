@@ -100,7 +100,7 @@ class Watch:
         own = [remote.number for remote in self._servers.quick]
         sites = [(role, statuses[role]["sites"]) for role in own if "sites" in statuses[role]]
         first = statuses[own[0]]
-        step = next_step(first, buttons(name)) if "state" in first else f"server {own[0]} says: {first['detail']}"
+        step = next_step(first, button) if "state" in first else f"server {own[0]} says: {first['detail']}"
         return {
             "about": self._described(name),
             "statuses": statuses,
@@ -185,12 +185,12 @@ class _Steps:
             self.asked = MOST_ASKED
         elif "state" in status["peer"] and len(self.servers.quick) == 1:
             found[1 - mine.number] = status["peer"]
-        return next_step(status, buttons(name))
+        return next_step(status, button)
 
 
-def buttons(name: str) -> Callable[[str], str]:
+def button(what: str) -> str:
     """How something is done here; what the console does not do is typed."""
-    return lambda what: f"press “{BUTTONS[what]}”" if what in BUTTONS else f"fss-server campaign {what} {name}"
+    return f"press “{BUTTONS[what]}”" if what in BUTTONS else f"type fss-server campaign {what}"
 
 
 def _grown(seen: list[list[float | None]], now: list[float | None]) -> list[list[float | None]]:

@@ -1,7 +1,8 @@
 """python -m bench browser: a party's page in Chromium sends a file of many rows to two real servers.
 
-Browser and both servers share this machine's cores. The page's longest pause is seen from inside it: the longest time
-between two turns of a timer that should ring every 20 ms.
+Browser and both servers share this machine's cores, so seconds depend on what else runs on them; processor time does
+not. The page's longest pause is seen from inside it: the longest time between two turns of a timer that should ring
+every 20 ms.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from bench import output
+from bench.browser.cpu import Watched
 from bench.output import Result, print_table, write_json
 from bench.system.run import new_campaign
 from campaign.spec import Campaign
@@ -39,10 +41,11 @@ def main(argv: list[str]) -> int:
     parser = output.parser("browser", __doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--bits", type=int, default=16)
+    parser.add_argument("--unchecked", action="store_true", help="keys without proofs")
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     with tempfile.TemporaryDirectory() as folder, _started(Path(folder)) as pair, chromium([trusting(pair)]) as driver:
-        campaign = new_campaign(args.bits)
+        campaign = new_campaign(args.bits, checked=not args.unchecked)
         pair.create(campaign)
         results = _Run(pair, driver, campaign, Path(folder)).send(args.rows, args.seed)
     print_table(results)
@@ -81,19 +84,31 @@ class _Run:
         self._wait(lambda: not self._shown("before"), "both servers are asked")
         self._driver.execute_script(_WATCH)
         preview = self._timed(lambda: self._give(self._folder / "values.csv"), "preview")
+        watched = Watched(self._programs())
         sending = self._timed(self._agree, "done")
+        spent = watched.spent()
         stored = [self._pair.status(self._campaign, role)["uploads"] for role in (0, 1)]
         if stored != [rows, rows]:
             raise RuntimeError(f"the servers have stored {stored}, not {rows} each")
         pause = float(self._driver.execute_script("return window.longest")) / 1000
         digest = hashlib.sha256(page.encode()).hexdigest()[:16]
+        what = f"{rows} keys of {self._campaign.bits} bits{' with proofs' * self._campaign.checked} to both"
         return [
             Result("browser_page_kb", len(page.encode()) / 1000, f"the page, one file (SHA-256 {digest}...)"),
             Result("browser_preview_s", preview, f"reading {rows} rows, placing them, drawing their histogram"),
-            Result.at_most("browser_send_s", sending, 60, f"{rows} keys of {self._campaign.bits} bits to both"),
+            Result.at_most("browser_send_s", sending, 60, what),
+            Result("browser_cpu_s", spent.all, "processor time of it, browser and both servers together"),
+            Result(
+                "browser_busiest_s", spent.busiest, "of the thread that worked most: no number of cores does it faster"
+            ),
+            Result("browser_send_to_cpu", sending / (spent.all / 2), "seconds, against two cores that do nothing else"),
             Result("browser_rows_per_s", rows / sending, "the same as a rate"),
             Result.at_most("browser_pause_s", pause, 1, "the longest time in which the page did not react"),
         ]
+
+    def _programs(self) -> list[int]:
+        servers = [process.pid for process in self._pair.processes if process is not None]
+        return [self._driver.service.process.pid, *servers]
 
     def _shown(self, id: str) -> bool:
         return self._driver.find_element(By.ID, id).is_displayed()

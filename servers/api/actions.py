@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from servers.api import access
 from servers.api.access import OPERATOR
 from servers.api.requests import BEARER
-from servers.server import Server
+from servers.storage.actions import Actions
 
 router = APIRouter()
 
@@ -19,17 +19,17 @@ MOST = 1000
 
 
 @router.get("/v1/actions", tags=["operation"], dependencies=[BEARER])
-async def latest(
+async def read(
     request: Request, last: Annotated[int, Query(ge=1, le=MOST, description="how many, the newest")] = 100
 ) -> JSONResponse:
     """What operators asked for here and what became of it, oldest first, and whether the whole log holds together."""
     server = access.require(request, OPERATOR)
-    return JSONResponse(await asyncio.to_thread(_latest, server, last))
+    return JSONResponse(await asyncio.to_thread(latest, server.storage.actions, last))
 
 
-def _latest(server: Server, last: int) -> dict[str, object]:
+def latest(actions: Actions, last: int) -> dict[str, object]:
     rows, is_whole = deque[dict[str, object]](maxlen=last), True
-    for number, action, link, holds in server.storage.actions.all():
+    for number, action, link, holds in actions.all():
         is_whole = holds
         rows.append({"number": number, **vars(action), "about": json.loads(action.about), "link": link.hex()})
     return {"whole": is_whole, "actions": list(rows)}

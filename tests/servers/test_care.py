@@ -21,6 +21,7 @@ from harness.live import Pair, name
 from operators.setup import init_pair
 from programs.server import main
 from servers import doctor
+from servers.api.actions import latest
 from servers.backup import backup, restore
 from servers.doctor import OK, WARNING, WRONG
 from servers.settings import load
@@ -261,6 +262,10 @@ def test_what_operators_did_is_exported_and_no_token_is_in_it(pair: Pair) -> Non
     mine = [(row["action"], row["outcome"]) for row in rows if row["campaign"] == name(campaign)]
     assert mine == [("create", "done"), ("seal", "seal-not-agreed"), ("retract", "done"), ("delete", "done")]
     assert f"its last link is {rows[-1]['link']}" in done.stderr
+    with pair.operator(0) as client:
+        assert client.get("/v1/actions").json() == {"whole": True, "actions": rows[-100:]}
+        assert client.get("/v1/actions", params={"last": 2}).json()["actions"] == rows[-2:]
+        assert [client.get("/v1/actions", params={"last": n}).status_code for n in ("0", "1001", "x")] == [400] * 3
     for secret in (pair.servers[0].operator, pair.upload_tokens[campaign.id]):
         assert secret not in done.stdout
         assert hash_token(secret) not in done.stdout
@@ -277,6 +282,7 @@ def test_a_log_that_was_changed_is_noticed(alone: Path, change: str) -> None:
     with storage.engine.connect() as db:
         db.exec_driver_sql(change)
         db.commit()
+    assert latest(storage.actions, 1)["whole"] is False
     storage.close()
     done = run("log", "export", "--config", str(alone))
     assert done.returncode == 65

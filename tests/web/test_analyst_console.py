@@ -1,15 +1,16 @@
 """The analyst's console in a real browser: every number on it is the Python API's, and the token is nowhere."""
 
+import csv
 import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import numpy as np
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -20,7 +21,7 @@ from campaign.spec import Campaign
 from harness.live import Pair, name
 from tests.servers.conftest import new_campaign, values
 from tests.web.chromium import chromium
-from tests.web.visiting import DESK, PHONE, Visit
+from tests.web.visiting import DESK, PHONE, ZOOMED, Visit
 from web.console import console_page
 from web.local import Console, Download, Query
 
@@ -179,8 +180,13 @@ def test_histogram(opened: Opened) -> None:
 
 
 def test_comparison(opened: Opened) -> None:
-    opened.show("comparison")
+    opened.visit.run("location.hash = 'view=comparison'")
+    opened.settle("comparison")
     same_table(opened.table("Comparison"), opened.client.compare("no", "yes"))
+    shown = opened.table("Numbers of both curves")
+    for curve in (opened.client.curve("no"), opened.client.curve("yes")):
+        same(shown[curve.stratum], curve.fractions)
+        same(shown[f"{curve.stratum}: band from"], curve.band(0.95)[0])
     opened.visit.look("analyst-3-comparison")
 
 
@@ -248,35 +254,126 @@ def test_a_link_restores_the_view(pair: Pair, driver: Chrome, scores: Campaign) 
     made.close()
 
 
-def test_a_threshold_can_be_dragged(pair: Pair, driver: Chrome, scores: Campaign) -> None:
-    made = Opened(pair, driver, scores)
-    made.show("distribution")
-    before = made.visit.run("return location.hash")
-    picture = driver.find_element(By.CSS_SELECTOR, "#pictures svg")
-    from selenium.webdriver import ActionChains
+def test_a_threshold_and_a_share_can_be_dragged(opened: Opened, driver: Chrome) -> None:
+    """Whatever is nearer to where the drag begins moves; the other stays."""
 
-    ActionChains(driver).move_to_element_with_offset(picture, 0, 0).click_and_hold().move_by_offset(
-        60, 5
-    ).release().perform()
-    made.settle("distribution")
-    assert made.visit.run("return location.hash") != before
-    made.close()
+    def dragged(x: float, y: float, by: tuple[int, int]) -> tuple[float, float]:
+        opened.visit.open(f"http://127.0.0.1:{opened.console.port}/#view=distribution&at=0.3&level=0.25")
+        opened.settle("distribution")
+        picture = driver.find_element(By.CSS_SELECTOR, "#pictures svg")
+        opened.visit.run("arguments[0].scrollIntoView({block: 'center'})", picture)
+        size = picture.size  # offsets are from the middle of what is in view
+        start = int((x - 0.5) * size["width"]), int((y - 0.5) * size["height"])
+        chain = ActionChains(driver).move_to_element_with_offset(picture, *start).click_and_hold()
+        chain.move_by_offset(*by).release().perform()
+        opened.settle("distribution")
+        found = parse_qs(opened.visit.run("return location.hash.slice(1)"))
+        return float(found["at"][0]), float(found["level"][0])
+
+    at, level = dragged(0.35, 0.15, (90, 0))
+    assert at > 0.36
+    assert level == 0.25
+    at, level = dragged(0.85, 0.68, (0, -80))
+    assert at == 0.3
+    assert level > 0.3
 
 
-def test_pictures_tables_and_the_report_can_be_saved(opened: Opened, downloads: Path) -> None:
-    opened.visit.open(f"http://127.0.0.1:{opened.console.port}/#view=roc")
-    opened.settle("roc")
-    for kind in ("SVG", "PNG", "CSV"):
-        opened.visit.run(
-            f"[...document.querySelectorAll('.exports button')].find((b) => b.textContent === '{kind}').click()"
+EXPORTED = {
+    "distribution": ["distribution", "summary-no", "summary-yes"],
+    "histogram": ["histogram"],
+    "comparison": ["comparison", "compared"],
+    "roc": ["roc"],
+    "calibration": ["calibration", "calibration-curve"],
+    "decision": ["decision", "performance"],
+    "plan": ["plan"],
+}
+
+
+def test_every_picture_and_table_can_be_saved(opened: Opened, downloads: Path) -> None:
+    """Pictures as SVG and PNG, and each table whole, with the digits that the page has."""
+    for view, names in EXPORTED.items():
+        opened.visit.open(f"http://127.0.0.1:{opened.console.port}/#view={view}")
+        opened.settle(view)
+        pictures = opened.visit.run("return document.querySelectorAll('#pictures svg').length")
+        opened.visit.run("for (const b of document.querySelectorAll('.exports button')) b.click()")
+        for file in names:
+            opened.visit.wait((downloads / f"{file}.csv").exists, f"{file}.csv")
+        drawn = [file for file in names if (downloads / f"{file}.svg").exists()]
+        assert len(drawn) == pictures > 0
+        for file in drawn:
+            assert (downloads / f"{file}.svg").read_text().startswith("<svg")
+            opened.visit.wait((downloads / f"{file}.png").exists, f"{file}.png")
+            assert (downloads / f"{file}.png").read_bytes().startswith(b"\x89PNG")
+        titles = opened.visit.run(
+            "return [...document.querySelectorAll('#pictures summary')].map((s) => s.textContent)"
         )
-        opened.visit.wait((downloads / f"roc.{kind.lower()}").exists, f"roc.{kind.lower()}")
-    assert (downloads / "roc.svg").read_text().startswith("<svg")
-    assert (downloads / "roc.png").read_bytes().startswith(b"\x89PNG")
-    rows = [line.split(",") for line in (downloads / "roc.csv").read_text().splitlines()]
-    assert [float(row[1]) for row in rows[1:]] == opened.client.roc().false_positive_rate.tolist()
+        assert len(titles) == len(names)
+        saved = [_csv(downloads / f"{file}.csv") for file in names]
+        assert all(list(opened.table(title).values()) in saved for title in titles), view
     opened.visit.click("report")
     opened.visit.wait((downloads / "report.html").exists, "the report")
+    assert "Calibration" in (downloads / "report.html").read_text()
+
+
+def _csv(path: Path) -> list[list[Any]]:
+    """Columns of a file: numbers where they are numbers."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    return [[_number(cell) for cell in column] for column in zip(*rows, strict=True)]
+
+
+def _number(cell: str) -> Any:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell
+
+
+def test_the_console_spends_nothing(opened: Opened) -> None:
+    """The curve was paid for when it was sealed; the reserve is left alone, whatever is looked at."""
+    for view in EXPORTED:
+        opened.show(view)
+    assert opened.client.budget().spent == opened.client.campaign().epsilon
+    assert not opened.console.routes.post
+
+
+def test_by_the_keyboard_alone_at_400_percent(opened: Opened, driver: Chrome) -> None:
+    visit = Visit(driver, ZOOMED)
+    visit.open(f"http://127.0.0.1:{opened.console.port}/#view=distribution")
+    opened.settle("distribution")
+    assert visit.fits()
+
+    def tab_to(what: str) -> None:
+        for _ in range(60):
+            visit.press(Keys.TAB)
+            if visit.run("return document.activeElement.matches(arguments[0])", what):
+                return
+        raise AssertionError(f"the keyboard does not reach {what}")
+
+    tab_to("[data-view=roc]")
+    visit.press(Keys.ENTER)
+    opened.settle("roc")
+    assert visit.run("return document.activeElement.id") == "view-title"
+    tab_to("#controls input[type=range]")
+    before = visit.text("operating")
+    visit.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    opened.settle("roc")
+    assert visit.text("operating") != before
+    assert visit.run("return document.activeElement.matches('#controls input[type=range]')")
+    tab_to("#pictures summary")
+    visit.press(Keys.ENTER)
+    assert visit.run("return document.querySelector('#pictures details').open")
+    tab_to("#report")
+    for view in EXPORTED:
+        visit.run("location.hash = arguments[0]", f"view={view}")
+        opened.settle(view)
+        assert visit.fits(), view
+    visit.look("analyst-11-zoomed")
+    Visit(driver, DESK)
+
+
+def test_nothing_moves_for_those_who_ask_for_less(opened: Opened) -> None:
+    opened.visit.still()
 
 
 def test_it_fits_a_phone_and_says_what_is_wrong(opened: Opened, driver: Chrome) -> None:

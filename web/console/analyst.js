@@ -85,7 +85,7 @@ class AnalystPage {
 
   // Which intervals are drawn, where any are.
   common(view) {
-    if (["comparison", "plan"].includes(view)) return [];
+    if (view === "plan") return [];
     const { interval, confidence } = this.address.values;
     const kinds = [
       ["population", "for the population"],

@@ -1,8 +1,17 @@
 // Views of distributions: curves with bands, histograms, two strata compared.
 
-import { chart, htmlElement, stairs, tableOf } from "../charts.js";
+import { chart, htmlElement, stairs } from "../charts.js";
 import { Axis, WHICH, asked, between, legendOf, nearest, percent } from "./drawing.js";
-import { ask, checkboxes, draggable, rowsOf, selector, slider, withExports } from "./shared.js";
+import {
+  ask,
+  checkboxes,
+  draggable,
+  rowsOf,
+  selector,
+  slider,
+  tableWithExport,
+  withExports,
+} from "./shared.js";
 
 function strataControls(view) {
   const { about, state, change } = view;
@@ -55,6 +64,28 @@ function readDistribution(view, curves) {
   });
 }
 
+// Curves with their bands, over thresholds that lie at these places.
+function curveMarks(curves, places) {
+  const steps = (values) => stairs(places.map((x, i) => [x, values[i]]));
+  return curves.flatMap(({ columns, band: [low, high] }, series) => {
+    const [below, above] = [steps(low), steps(high)];
+    return [
+      { kind: "band", series, points: below.map(([x, y], i) => [x, y, above[i][1]]) },
+      { kind: "line", series, points: steps(columns.fraction) },
+    ];
+  });
+}
+
+function curveTable(curves) {
+  return {
+    columns: ["threshold", ...curves.flatMap(({ name: n }) => [n, `${n}: band from`, `${n}: band to`])],
+    rows: curves[0].columns.threshold.map((t, i) => [
+      t,
+      ...curves.flatMap((c) => [c.columns.fraction[i], c.band[0][i], c.band[1][i]]),
+    ]),
+  };
+}
+
 export async function distribution(view) {
   const { about, state, change } = view,
     axis = new Axis(about);
@@ -84,27 +115,13 @@ export async function distribution(view) {
     onchange: (x) => change({ level: String(x) }),
   });
   view.show([...strataControls(view), at, level], readDistribution(view, first.curves));
-  const marks = first.curves.flatMap(({ columns, band: [low, high] }, series) => {
-    const steps = (values) => stairs(places.map((x, i) => [x, values[i]]));
-    const [below, above] = [steps(low), steps(high)];
-    return [
-      { kind: "band", series, points: below.map(([x, y], i) => [x, y, above[i][1]]) },
-      { kind: "line", series, points: steps(columns.fraction) },
-    ];
-  });
+  const marks = curveMarks(first.curves, places);
   marks.push(
     { kind: "rule", x: here, label: String(state.at) },
     { kind: "rule", y: Number(state.level ?? 0.5), label: percent(Number(state.level ?? 0.5)) },
   );
   const names = first.curves.map((c) => c.name);
-  const table = {
-    name: "Numbers of the curves",
-    columns: ["threshold", ...names.flatMap((n) => [n, `${n}: band from`, `${n}: band to`])],
-    rows: thresholds.map((t, i) => [
-      t,
-      ...first.curves.flatMap((c) => [c.columns.fraction[i], c.band[0][i], c.band[1][i]]),
-    ]),
-  };
+  const table = { name: "Numbers of the curves", ...curveTable(first.curves) };
   const figure = chart({
     title: "Distribution functions",
     x: axis.scale,
@@ -115,10 +132,23 @@ export async function distribution(view) {
     description: `Share of values at most each threshold, with a band that holds the whole curve. ${names.join(", ")}.`,
     width: view.width,
   });
-  draggable(figure, at.input, (scales, x) => nearest(places, scales.x.inverse(x)));
+  const share = Number(state.level ?? 0.5);
+  draggable(
+    figure,
+    {
+      input: at.input,
+      to: (scales, x) => nearest(places, scales.x.inverse(x)),
+      place: (scales, x) => Math.abs(scales.x.at(here) - x),
+    },
+    {
+      input: level.input,
+      to: (scales, x, y) => scales.y.inverse(y),
+      place: (scales, x, y) => Math.abs(scales.y.at(share) - y),
+    },
+  );
   view.draw(withExports(figure, "distribution", table));
   for (const { name, summary } of first.curves)
-    view.draw(tableOf({ name: `Summary: ${name}`, ...rowsOf(summary.columns) }));
+    view.draw(tableWithExport({ name: `Summary: ${name}`, ...rowsOf(summary.columns) }, `summary-${name}`));
 }
 
 export async function histogram(view) {
@@ -195,10 +225,22 @@ export async function comparison(view) {
     [],
   );
   const { comparison: made } = await ask("comparison", { first, second, ...asked(view) });
-  const table = { name: "Comparison", ...rowsOf(made.columns) };
-  const figure = htmlElement("figure", { class: "chart" }, tableOf(table));
-  figure.querySelector("details").open = true;
-  view.draw(figure);
+  view.draw(tableWithExport({ name: "Comparison", ...rowsOf(made.columns) }, "comparison", true));
+  const { curves } = await ask("distribution", { stratum: [...new Set([first, second])], ...asked(view) });
+  const axis = new Axis(about),
+    places = curves[0].columns.threshold.map((x) => axis.number(x)),
+    table = { name: "Numbers of both curves", ...curveTable(curves) };
+  const figure = chart({
+    title: `${first} and ${second}`,
+    description: `Distribution functions of ${first} and ${second}, each with a band that holds the whole curve.`,
+    x: axis.scale,
+    y: { min: 0, max: 1, label: "share at most", format: percent },
+    marks: curveMarks(curves, places),
+    table,
+    series: legendOf(curves.map((c) => c.name)),
+    width: view.width,
+  });
+  view.draw(withExports(figure, "compared", table));
   view.read([
     htmlElement(
       "p",

@@ -1,8 +1,8 @@
 // Views of scores: ROC with an operating point, calibration, decision curve.
 
-import { chart, htmlElement, shortNumber, tableOf } from "../charts.js";
+import { chart, htmlElement, shortNumber } from "../charts.js";
 import { WHICH, asked, nearest, percent } from "./drawing.js";
-import { ask, draggable, rowsOf, slider, withExports } from "./shared.js";
+import { ask, draggable, rowsOf, slider, tableWithExport, withExports } from "./shared.js";
 
 export async function roc(view) {
   const { state, change } = view;
@@ -65,7 +65,7 @@ export async function roc(view) {
     width: Math.min(view.width, 520),
     height: Math.min(view.width, 460),
   });
-  draggable(figure, cut.input, (scales, x) => nearest(c.false_positive_rate, scales.x.inverse(x)));
+  draggable(figure, { input: cut.input, to: (scales, x) => nearest(c.false_positive_rate, scales.x.inverse(x)) });
   view.draw(withExports(figure, "roc", table));
   view.notes(made.about.notes ?? []);
 }
@@ -136,7 +136,10 @@ export async function calibration(view) {
       table,
     ),
   );
-  if (found.smooth) view.draw(tableOf({ name: "Numbers of the smooth curve", ...rowsOf(found.smooth.columns) }));
+  if (found.smooth) {
+    const smooth = { name: "Numbers of the smooth curve", ...rowsOf(found.smooth.columns) };
+    view.draw(tableWithExport(smooth, "calibration-curve"));
+  }
   view.read([
     htmlElement(
       "p",
@@ -187,13 +190,12 @@ export async function decision(view) {
     ],
     width: view.width,
   });
-  draggable(figure, cut.input, (scales, x) => scales.x.inverse(x));
+  draggable(figure, { input: cut.input, to: (scales, x) => scales.x.inverse(x) });
   view.draw(withExports(figure, "decision", table));
-  const performance = tableOf({
+  const performance = {
     name: `Performance, called positive above ${percent(threshold)}`,
     ...rowsOf(found.performance.columns),
-  });
-  performance.open = true;
-  view.draw(performance);
+  };
+  view.draw(tableWithExport(performance, "performance", true));
   view.notes(found.decision.about.notes ?? []);
 }

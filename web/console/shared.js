@@ -1,6 +1,6 @@
 // What both consoles' pages share: asking the program, saying what went wrong, keeping the view in the address.
 
-import { csvOf, download, htmlElement, standalone } from "../charts.js";
+import { csvOf, download, htmlElement, standalone, tableOf } from "../charts.js";
 
 export const $ = (id) => document.getElementById(id);
 
@@ -133,25 +133,54 @@ export function checkboxes({ label, options, chosen, onchange }) {
   return htmlElement("fieldset", {}, htmlElement("legend", {}, label), ...rows);
 }
 
-// A slider can be moved on the picture too: press and drag, or click.
-export function draggable(figure, input, toValue) {
+// Sliders can be moved on the picture too: press and drag, or click. Of several handles, each { input, to, place } with
+// what a place on the picture means and how far the handle is from it, the nearest one moves. A view is drawn anew while
+// somebody drags, so what moves is the handle of that number on the picture that is shown now.
+let dragged = null;
+let latest = []; // of the newest picture, which may not be on the page yet, and of the one before
+
+export function draggable(figure, ...handles) {
   const picture = figure.querySelector("svg");
   figure.classList.add("draggable");
-  const move = (event) => {
+  const at = (event) => {
     const box = picture.getBoundingClientRect(),
       view = picture.viewBox.baseVal;
-    const x = ((event.clientX - box.left) / box.width) * view.width,
-      y = ((event.clientY - box.top) / box.height) * view.height;
-    input.value = toValue(figure.scales, x, y);
-    input.dispatchEvent(new Event("input"));
+    return [
+      ((event.clientX - box.left) / box.width) * view.width,
+      ((event.clientY - box.top) / box.height) * view.height,
+    ];
   };
+  const mine = {
+    isShown: () => picture.isConnected,
+    away: (event) => handles.map(({ place }) => (place ? place(figure.scales, ...at(event)) : 0)),
+    move: (event) => {
+      const { input, to } = handles[dragged] ?? handles[0];
+      input.value = to(figure.scales, ...at(event));
+      input.dispatchEvent(new Event("input"));
+    },
+  };
+  latest = [mine, ...latest.slice(0, 1)];
   picture.onpointerdown = (event) => {
-    picture.setPointerCapture(event.pointerId);
-    move(event);
-    picture.onpointermove = move;
+    const away = mine.away(event);
+    dragged = away.indexOf(Math.min(...away));
+    mine.move(event);
   };
-  picture.onpointerup = picture.onpointercancel = () => (picture.onpointermove = null);
   return figure;
+}
+
+window.addEventListener("pointermove", (event) => {
+  if (dragged !== null) latest.find((picture) => picture.isShown())?.move(event);
+});
+for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => (dragged = null));
+
+// A table without a picture, open or folded, with all its digits as a file.
+export function tableWithExport(table, name, open = false) {
+  const made = tableOf(table);
+  made.open = open;
+  const save = htmlElement("button", { type: "button", "aria-label": `Save ${table.name} as CSV` }, "CSV");
+  save.onclick = () => download(`${name}.csv`, "text/csv", csvOf(table));
+  made.append(htmlElement("div", { class: "exports" }, save));
+  return made;
 }
 
 // Columns as a table of rows.

@@ -1,11 +1,11 @@
 // The views of an analyst's console: what each asks the program, which controls it has, and how answers are drawn.
 // Nothing is computed here but where a number lies on a picture.
 
-import { chart, htmlElement, shortNumber, stairs, tableOf } from "../charts.js";
+import { chart, htmlElement, shortNumber, stairs } from "../charts.js";
 import { comparison, distribution, histogram } from "./distributions.js";
 import { asked, legendOf, percent, powers } from "./drawing.js";
 import { calibration, decision, roc } from "./scores.js";
-import { ask, rowsOf, slider, withExports } from "./shared.js";
+import { ask, rowsOf, slider, tableWithExport, withExports } from "./shared.js";
 
 async function survival(view) {
   view.show([], []);
@@ -35,9 +35,8 @@ async function survival(view) {
       table,
     ),
   );
-  const summary = tableOf({ name: "Medians, restricted means, tests", ...rowsOf(found.summary.columns) });
-  summary.open = true;
-  view.draw(summary);
+  const summary = { name: "Medians, restricted means, tests", ...rowsOf(found.summary.columns) };
+  view.draw(tableWithExport(summary, "survival-summary", true));
   view.notes(found.table.about.notes ?? []);
 }
 
@@ -88,7 +87,8 @@ async function plan(view) {
           label: "parties",
           format: (x) => x.toLocaleString("en"),
         },
-        y: { min: 0, max: Math.min(1, Math.max(...c.band_95)), label: "error", format: percent },
+        // From a hundredth of a percent on: what is smaller helps nobody to decide.
+        y: { min: 1e-4, max: 1, log: true, ticks: powers(1e-4, 1), label: "error", format: percent },
         marks: [
           { kind: "line", points: c.n.map((x, i) => [x, c.point_error[i]]) },
           { kind: "line", series: 1, points: c.n.map((x, i) => [x, c.band_95[i]]) },
