@@ -38,10 +38,11 @@ from campaign.errors import (
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import UPLOAD_ID_BYTES, Message, read
 from servers.lifecycle.admission import seals_itself
+from servers.lifecycle.waves import is_by_hand, is_due
 from servers.peer import PeerClient
 from servers.storage.objects import set_checksum, split_ids
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave
+from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave, least_uploads
 
 
 class Agreed(Message):
@@ -85,22 +86,23 @@ def list_bytes(campaign: Campaign) -> int:
     return _HEAD.size + UPLOAD_ID_BYTES * campaign.max_uploads
 
 
-def list_ids(storage: Storage, campaign: Campaign, now: datetime) -> Listed:
+def list_ids(storage: Storage, campaign: Campaign, now: datetime, number: int = 0) -> Listed:
     """Steps 1 and 2: freeze, and say what is here."""
-    wave = storage.waves.freeze(campaign.id, closed=seals_itself(campaign, now))
-    return Listed(wave.state, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id))
+    closed = seals_itself(campaign, now) or is_due(storage, campaign, number, now)
+    wave = storage.waves.freeze(campaign.id, number, closed=closed)
+    return Listed(wave.state, wave.freezes, campaign.digest, storage.uploads.ids(campaign.id, number))
 
 
 def encode_set(campaign: Campaign, freeze: int, ids: bytes) -> bytes:
     return Listed(FROZEN, freeze, campaign.digest, ids).encode()
 
 
-def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes) -> Wave:
+def accept(storage: Storage, campaign: Campaign, freeze: int, ids: bytes, number: int = 0) -> Wave:
     """Step 4 on the other side, and step 5 here: the set is exactly these ids, all of which must be here."""
     order = split_ids(ids)
     if len(ids) % UPLOAD_ID_BYTES or any(a >= b for a, b in pairwise(order)):
         raise InvalidUpload("a set of uploads is a sorted list of different ids")
-    return storage.waves.fix(campaign.id, freeze, order, set_checksum(ids))
+    return storage.waves.fix(campaign.id, freeze, order, set_checksum(ids), number)
 
 
 class Sealer:
@@ -121,15 +123,17 @@ class Sealer:
     def forget(self, campaign_id: bytes) -> None:
         self._locks.pop(campaign_id, None)
 
-    async def seal(self, campaign: Campaign, *, by_operator: bool = True) -> tuple[Wave, int]:
+    async def seal(self, campaign: Campaign, number: int = 0, *, by_operator: bool = True) -> tuple[Wave, int]:
         """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
-            if by_operator:
-                await self._writer.run(lambda: self._storage.waves.agree(campaign.id))
-            return await self._seal(campaign)
+            if by_operator and is_by_hand(campaign):
+                await self._writer.run(lambda: self._storage.waves.agree(campaign.id, number))
+            return await self._seal(campaign, number)
 
     async def reopen(self, campaign: Campaign) -> None:
         """Undo a freeze on both sides: this one first, so that no set can be fixed here by what was listed before."""
+        if campaign.waves is not None:
+            raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
             mine = await asyncio.to_thread(self._storage.waves.get, campaign.id)
             state, freeze = await self._theirs(campaign)
@@ -155,27 +159,27 @@ class Sealer:
             raise PeerMismatch("the other server's status is of another campaign")
         return state, freeze
 
-    async def _seal(self, campaign: Campaign) -> tuple[Wave, int]:
-        run, storage, most = self._writer.run, self._storage, list_bytes(campaign)
-        theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze", most=most))
+    async def _seal(self, campaign: Campaign, number: int) -> tuple[Wave, int]:
+        run, storage, most, of = self._writer.run, self._storage, list_bytes(campaign), f"?wave={number}"
+        theirs = Listed.decode(await self._peer.call("POST", campaign.id, "/freeze" + of, most=most))
         self._crash("seal-frozen-there")
-        mine = await run(lambda: list_ids(storage, campaign, self._clock()))
+        mine = await run(lambda: list_ids(storage, campaign, self._clock(), number))
         self._crash("seal-frozen-both")
         check_digest(campaign.digest, theirs.digest)
         ids = await asyncio.to_thread(_agreed, mine, theirs)
         count = len(ids) // UPLOAD_ID_BYTES
-        if count < campaign.min_uploads:
+        if count < least_uploads(campaign):
             await self._thaw(campaign, mine, theirs)
             raise TooFewUploads(
                 f"{count} uploads reached both servers, the campaign promised at least "
                 f"{campaign.min_uploads}; it is open again"
             )
         body = encode_set(campaign, theirs.freeze, ids)
-        reply = _read_reply(await self._peer.call("POST", campaign.id, "/agree", content=body))
+        reply = _read_reply(await self._peer.call("POST", campaign.id, "/agree" + of, content=body))
         if (reply.count, reply.checksum) != (count, to_base64url(set_checksum(ids))):
             raise PeerMismatch("the other server sealed another set of uploads")
         self._crash("seal-sealed-there")
-        wave = await run(lambda: accept(storage, campaign, mine.freeze, ids))
+        wave = await run(lambda: accept(storage, campaign, mine.freeze, ids, number))
         self._crash("seal-sealed-both")
         return wave, reply.orphans
 

@@ -7,17 +7,24 @@ from sqlalchemy.engine import Connection
 
 from campaign.errors import PeerMismatch
 from servers.storage.database import BATCH
-from servers.storage.schema import LEFT_OUT, UPLOADS, WITHDRAWN
+from servers.storage.schema import LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
 
 _COLUMNS = ["campaign", "id", "key", "sender"]
 
 
-def leave_out(db: Connection, campaign_id: bytes, agreed: set[bytes]) -> int:
-    """Move what is not in the agreed set aside; returns how many uploads that are."""
-    here = set(db.execute(sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id)).scalars())
+def leave_out(db: Connection, campaign_id: bytes, wave: int, agreed: set[bytes], *, later: bool) -> int:
+    """What is not in a wave's agreed set goes into the next wave, or where none comes `later`, aside; how many."""
+    mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.wave == wave)
+    here = set(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
     if not agreed <= here:
         raise PeerMismatch(f"{len(agreed - here)} uploads of the agreed set are not here")
-    return _move(db, campaign_id, sorted(here - agreed), rejected=False)
+    alone = sorted(here - agreed)
+    if not later:
+        return _move(db, campaign_id, alone, rejected=False)
+    newest = sa.select(sa.func.max(WAVES.c.number)).where(WAVES.c.campaign == campaign_id).scalar_subquery()
+    for some in uploads_in(campaign_id, alone):
+        db.execute(UPLOADS.update().where(some).values(wave=newest))
+    return len(alone)
 
 
 def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> int:
@@ -30,10 +37,10 @@ def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> int:
 
 
 def take_back(db: Connection, campaign_id: bytes) -> int:
-    """The wave is open again: what only one server had may yet reach the other. Returns how many uploads that are."""
+    """A plain campaign is open again: what only one server had may yet reach the other. Returns how many that are."""
     mine = (LEFT_OUT.c.campaign == campaign_id) & LEFT_OUT.c.rejected.is_(False)
-    back = sa.select(*(LEFT_OUT.c[name] for name in _COLUMNS)).where(mine)
-    db.execute(UPLOADS.insert().from_select(_COLUMNS, back))
+    back = sa.select(*(LEFT_OUT.c[name] for name in _COLUMNS), sa.literal(0)).where(mine)
+    db.execute(UPLOADS.insert().from_select([*_COLUMNS, "wave"], back))
     return db.execute(LEFT_OUT.delete().where(mine)).rowcount
 
 

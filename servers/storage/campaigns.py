@@ -15,7 +15,7 @@ from servers.storage.database import Transaction, forget
 from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
 NOISE_SEED_BYTES = 32
-_NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
+NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class Entry:
     campaign: Campaign
     upload_token: str | None
     noise_seed: bytes
-    peer_seed: bytes | None
     stored: int
     erased: int
 
@@ -49,7 +48,8 @@ class Campaigns:
             seed = os.urandom(NOISE_SEED_BYTES)
             about = {"spec": campaign.canonical, "upload_token": upload_token, "noise_seed": seed}
             db.execute(CAMPAIGNS.insert().values(id=campaign.id, deleted=False, stored=0, erased=0, **about))
-            db.execute(WAVES.insert().values(campaign=campaign.id, number=0, **_NEW_WAVE))
+            first_wave = 0 if campaign.waves is None else 1
+            db.execute(WAVES.insert().values(campaign=campaign.id, number=first_wave, **NEW_WAVE))
             if tokens:
                 db.execute(INVITATIONS.insert(), [{"campaign": campaign.id, "token": t} for t in sorted(tokens)])
         return True
@@ -81,14 +81,9 @@ class Campaigns:
                 entry(db, campaign_id)
             for table in (UPLOADS, INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
-            blank = {"spec": b"", "upload_token": None, "noise_seed": None, "peer_seed": None, "deleted": True}
+            blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))
         self._fixed.pop(campaign_id, None)
-
-    def keep_peer_seed(self, campaign_id: bytes, seed: bytes) -> None:
-        """The other server's part of the challenge: it fits its commitment, so it is the only one there will be."""
-        with Transaction(self._engine) as db:
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(peer_seed=seed))
 
     def forget_deleted(self) -> None:
         """Nothing of what was deleted is left in the database's log, or a problem: then ask again."""
@@ -109,7 +104,7 @@ def entry(db: Connection, campaign_id: bytes) -> Entry:
 
 
 def _as_entry(row: sa.Row[tuple[object, ...]]) -> Entry:
-    return Entry(_parse(row.spec), row.upload_token, row.noise_seed, row.peer_seed, row.stored, row.erased)
+    return Entry(_parse(row.spec), row.upload_token, row.noise_seed, row.stored, row.erased)
 
 
 def _require_same(

@@ -33,11 +33,13 @@ class Uploads:
         """
         wanted = sorted(set(ids))
         with Transaction(self._engine) as db:
-            entry = campaigns.entry(db, campaign_id)
-            if waves.wave(db, campaign_id).state != waves.OPEN:
+            entry, current = campaigns.entry(db, campaign_id), waves.wave(db, campaign_id)
+            if current.state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
             owners = _column(db, campaign_id, wanted, UPLOADS.c.sender)
             mine = [i for i in wanted if i in owners and owners[i] == sender]
+            if any(number != current.number for number in _column(db, campaign_id, mine, UPLOADS.c.wave).values()):
+                raise CampaignSealed("these uploads are in a wave that is closed; nothing of it can be withdrawn")
             before = _withdrawn(db, campaign_id, sender, wanted)
             absent = set(wanted) - owners.keys() - before
             room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
@@ -53,9 +55,11 @@ class Uploads:
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
         """Erase all that one site sent, at the operator's wish, while the campaign is open. Returns how many."""
         with Transaction(self._engine) as db:
-            if waves.wave(db, campaign_id).state != waves.OPEN:
+            current = waves.wave(db, campaign_id)
+            if current.state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
             mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.sender == sender)
+            mine &= UPLOADS.c.wave == current.number  # what is in a closed wave stays
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
             _erase(db, campaign_id, sender, ids)
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
@@ -68,21 +72,27 @@ class Uploads:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
             return {row[0]: row[1] for row in db.execute(counted)}
 
-    def ids(self, campaign_id: bytes) -> bytes:
-        """The ids of all uploads, sorted, one after the other."""
+    def ids(self, campaign_id: bytes, wave: int = 0) -> bytes:
+        """The ids of a wave's uploads, sorted, one after the other."""
+        mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.wave == wave)
         with self._engine.connect() as db:
-            select = sa.select(UPLOADS.c.id).where(UPLOADS.c.campaign == campaign_id).order_by(UPLOADS.c.id)
-            return b"".join(db.execute(select).scalars())
+            return b"".join(db.execute(sa.select(UPLOADS.c.id).where(mine).order_by(UPLOADS.c.id)).scalars())
 
-    def rows(self, campaign_id: bytes, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All uploads in the order of their ids, so many at a time.
+    def in_wave(self, campaign_id: bytes, wave: int) -> int:
+        """How many uploads a wave has."""
+        mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.wave == wave)
+        with self._engine.connect() as db:
+            return int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
+
+    def rows(self, campaign_id: bytes, count: int, wave: int = 0) -> Iterator[list[tuple[bytes, bytes]]]:
+        """A wave's uploads in the order of their ids, so many at a time.
 
         Each part is a question of its own: while somebody reads, nothing that was erased can leave the database's log.
         """
         columns = sa.select(UPLOADS.c.id, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
         last = b""
         while True:
-            some = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.id > last)
+            some = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.wave == wave) & (UPLOADS.c.id > last)
             with self._engine.connect() as db:
                 part = [(row.id, row.key) for row in db.execute(columns.where(some))]
             if not part:
@@ -106,7 +116,7 @@ def _add(db: Connection, request: NewUploads) -> Failures | Problem:
     if verdict.refusal is not None:
         return verdict.refusal
     if verdict.fresh:
-        common = {"campaign": request.campaign, "sender": request.sender}
+        common = {"campaign": request.campaign, "sender": request.sender, "wave": facts.wave}
         db.execute(UPLOADS.insert(), [{**common, "id": i, "key": key} for i, key in verdict.fresh])
         mine = CAMPAIGNS.c.id == request.campaign
         db.execute(CAMPAIGNS.update().where(mine).values(stored=CAMPAIGNS.c.stored + len(verdict.fresh)))
@@ -125,6 +135,7 @@ def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence
 def _facts(db: Connection, request: NewUploads) -> Facts:
     entry = campaigns.entry(db, request.campaign)
     ids = [upload_id for upload_id, _ in request.rows]
+    current = waves.wave(db, request.campaign)
     used = reused = 0
     if request.sender is not None:
         mine = (UPLOADS.c.campaign == request.campaign) & (UPLOADS.c.sender == request.sender)
@@ -132,7 +143,8 @@ def _facts(db: Connection, request: NewUploads) -> Facts:
         reused = _remembered(db, request.campaign, request.sender, was_stored=True)
     return Facts(
         campaign=entry.campaign,
-        is_open=waves.wave(db, request.campaign).state == waves.OPEN,
+        is_open=current.state == waves.OPEN,
+        wave=current.number,
         stored=entry.stored,
         erased=entry.erased,
         used=used,

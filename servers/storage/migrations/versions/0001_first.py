@@ -15,7 +15,6 @@ def upgrade() -> None:
         sa.Column("deleted", sa.Boolean, nullable=False),
         sa.Column("upload_token", sa.String(64)),
         sa.Column("noise_seed", sa.LargeBinary(32)),
-        sa.Column("peer_seed", sa.LargeBinary(32)),
         sa.Column("stored", sa.Integer, nullable=False),
         sa.Column("erased", sa.Integer, nullable=False),
     )
@@ -32,6 +31,7 @@ def upgrade() -> None:
         sa.Column("rejected", sa.Integer, nullable=False),
         sa.Column("checked_set", sa.LargeBinary(32)),
         sa.Column("key_file", sa.LargeBinary(32)),
+        sa.Column("peer_seed", sa.LargeBinary(32)),
     )
     op.create_table(
         "uploads",
@@ -40,8 +40,10 @@ def upgrade() -> None:
         sa.Column("id", sa.LargeBinary(16), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
+        sa.Column("wave", sa.Integer, nullable=False),
     )
     op.create_index("uploads_by_id", "uploads", ["campaign", "id"], unique=True)
+    op.create_index("uploads_by_wave", "uploads", ["campaign", "wave", "id"])
     given = sa.text("sender IS NOT NULL")
     op.create_index("uploads_by_sender", "uploads", ["campaign", "sender"], sqlite_where=given)
     op.create_table(
@@ -77,6 +79,7 @@ def upgrade() -> None:
     op.create_table(
         "ledger",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("wave", sa.Integer, primary_key=True),
         sa.Column("purpose", sa.String(80), primary_key=True),
         sa.Column("epsilon", sa.Float, nullable=False),
         sa.Column("at", sa.String(20), nullable=False),
