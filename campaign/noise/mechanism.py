@@ -81,6 +81,11 @@ class Mechanism(ABC):
         return 1 << self.depth
 
     @property
+    def parts(self) -> "tuple[tuple[Mechanism, int], ...]":
+        """The releases whose noise this is, and how many there are of each."""
+        return ((self, 1),)
+
+    @property
     @abstractmethod
     def epsilon(self) -> float:
         """The privacy loss for a party that replaces up to `instances` values, derived from the weights."""

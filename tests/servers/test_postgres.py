@@ -81,9 +81,10 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
     assert storage.waves.erase_left_out(campaign.id) == 1
     storage.actions.add(Action("2026-01-01T00:00:00Z", "seal", "c", "done"))
     assert [whole for *_, whole in storage.actions.all()] == [True]
-    assert storage.ledger.spend(campaign.id, "curve", 1.0, 1.5, NOW) == 1.0
+    storage.ledger.spend(campaign.id, "curve", 1.0, {0: 1.5}, NOW)
+    assert storage.ledger.spent(campaign.id) == {0: 1.0}
     with pytest.raises(BudgetExceeded):
-        storage.ledger.spend(campaign.id, "more", 1.0, 1.5, NOW)
+        storage.ledger.spend(campaign.id, "more", 1.0, {0: 1.5}, NOW)
 
 
 def test_two_who_start_at_once_make_the_tables_once(postgres: Postgres) -> None:
