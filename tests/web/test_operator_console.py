@@ -67,15 +67,13 @@ def test_a_server_that_is_away_is_unknown_and_not_0(visit: Visit, pair: Pair, ca
     pair.stop(1)
     try:
         visit.wait(lambda: row(visit, "uploads") == ["63", "unknown"], "it is unknown", 60)
-        assert "cannot be asked now" in visit.text("next")
+        visit.wait(lambda: "cannot be asked now" in visit.text("next"), "so is what to do next")
         visit.wait(lambda: "unknown" in card(visit, 1), "the list knows it too, at the latest when it is asked again")
-        assert not visit.find("seal").is_enabled()
-        cells = visit.run(
-            "return [...document.querySelector(arguments[0]).closest('tr').children].map((e) => e.textContent)",
-            at(campaign),
-        )
-        assert cells[2:] == ["unknown", "server 1 cannot be asked: find out why"]
-        assert "server 1: unknown" in visit.text("facts")
+        visit.wait(lambda: not visit.find("seal").is_enabled(), "it cannot be sealed")
+        cells = "return [...document.querySelector(arguments[0]).closest('tr').children].map((e) => e.textContent)"
+        told = ["unknown", "server 1 cannot be asked: find out why"]
+        visit.wait(lambda: visit.run(cells, at(campaign))[2:] == told, "the list says so")
+        visit.wait(lambda: "server 1: unknown" in visit.text("facts"), "so is what it has spent")
         visit.choose("log-server", "1")
         visit.wait(lambda: "Server 1: unknown" in visit.text("log-whole"), "its log is unknown")
         visit.look("operator-2-unknown")
