@@ -1,47 +1,19 @@
 """The analyst's console in a real browser: every number on it is the Python API's, and the token is nowhere."""
 
-import csv
 import json
-import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, quote
 
 import numpy as np
 import pytest
-from selenium.webdriver import ActionChains, Chrome
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
 
-from analyst.client import Client
-from analyst.console import routes
-from analyst.table import plain
 from campaign.spec import Campaign
-from harness.live import Pair, name
-from tests.servers.conftest import new_campaign, values
-from tests.web.chromium import chromium
-from tests.web.visiting import DESK, PHONE, ZOOMED, Visit
-from web.console import console_page
-from web.local import Console, Download, Query
+from harness.live import Pair
+from tests.servers.conftest import new_campaign
+from tests.web.opened import Opened, fill, same, same_table
+from web.local import Download, Query
 
 pytestmark = pytest.mark.browser
-
-
-def fill(pair: Pair, made: Campaign, positions: np.ndarray[Any, Any]) -> None:
-    pair.create(made)
-    pair.upload_values(made, positions)
-    pair.seal(made)
-    pair.wait_ready(made)
-
-
-@pytest.fixture(scope="module")
-def scores(pair: Pair) -> Campaign:
-    made = new_campaign(strata=["no", "yes"], reserve=1.0, unit="probability")
-    x = values(4000)
-    labels = ["yes" if flag else "no" for flag in np.random.default_rng(1).random(4000) < x]
-    fill(pair, made, made.place(x, labels).positions)
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -55,80 +27,6 @@ def trial(pair: Pair) -> Campaign:
     labels = [strata[2 * a + int(flag)] for a, flag in zip(arms, rng.random(3000) < 0.3, strict=True)]
     fill(pair, made, made.place(times, labels).positions)
     return made
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def driver(downloads: Path) -> Iterator[Chrome]:
-    with chromium(downloads=downloads) as started:
-        yield started
-
-
-class Opened:
-    """A console with its page in the browser, and a client of its own to compare with."""
-
-    def __init__(self, pair: Pair, driver: Chrome, made: Campaign) -> None:
-        self.token = pair.servers[0].analyst
-        about = f"{pair.url(0)}/v1/campaigns/{name(made)}", self.token, pair.folder / "ca.pem"
-        self.inside, self.client = Client(*about), Client(*about)
-        self.console = Console(console_page("analyst"), routes(self.inside))
-        self.console.start()
-        self.visit = Visit(driver)
-        self.visit.open(self.console.link)
-        self.settle("distribution" if made.kind == "distribution" else "survival")
-
-    def close(self) -> None:
-        self.console.close()
-        for client in (self.inside, self.client):
-            client.__exit__(None, None, None)
-
-    def settle(self, view: str) -> None:
-        script = (
-            "return document.querySelector(`[data-view=${arguments[0]}][aria-current]`)"
-            " && document.querySelector('#pictures > *') && !document.querySelector('#pictures.busy')"
-        )
-        time.sleep(0.3)  # of a slider's patience
-        self.visit.wait(lambda: self.visit.run(script, view), f"the view {view} is drawn")
-        assert not self.visit.shown("problem"), self.visit.text("problem")
-
-    def show(self, view: str) -> None:
-        self.visit.driver.find_element(By.CSS_SELECTOR, f"[data-view={view}]").click()
-        self.settle(view)
-
-    def table(self, title: str) -> dict[str, list[Any]]:
-        """The columns of a table, each number as exactly as the page has it."""
-        script = """
-          const details = [...document.querySelectorAll("#pictures details")].find((d) => d.querySelector("summary").textContent === arguments[0]);
-          const names = [...details.querySelectorAll("th")].map((th) => th.textContent);
-          const rows = [...details.querySelectorAll("tbody tr")].map((tr) => [...tr.children].map((td) => td.dataset.value === undefined ? td.textContent : Number(td.dataset.value)));
-          return [names, rows];"""  # noqa: E501
-        names, rows = self.visit.run(script, title)
-        return {n: [row[i] for row in rows] for i, n in enumerate(names)}
-
-
-@pytest.fixture(scope="module")
-def opened(pair: Pair, driver: Chrome, scores: Campaign) -> Iterator[Opened]:
-    made = Opened(pair, driver, scores)
-    yield made
-    made.close()
-
-
-def same(shown: list[Any], expected: Any) -> None:
-    """Cells of a page and values of the API; what is not a number is an empty cell."""
-    wanted = ["" if (v := plain(x)) is None else v for x in expected]
-    wanted = [str(w).lower() if isinstance(w, bool) else w for w in wanted]
-    assert shown == wanted
-
-
-def same_table(shown: dict[str, list[Any]], made: Any) -> None:
-    columns = made.columns()
-    assert list(shown) == [column.replace("_", " ") for column in columns]
-    for column, cells in columns.items():
-        same(shown[column.replace("_", " ")], cells)
 
 
 def test_the_token_is_nowhere(opened: Opened) -> None:
@@ -238,153 +136,3 @@ def test_survival(pair: Pair, driver: Chrome, trial: Campaign) -> None:
     same_table(made.table("Medians, restricted means, tests"), made.client.survival_summary())
     made.visit.look("analyst-8-survival")
     made.close()
-
-
-def test_a_link_restores_the_view(pair: Pair, driver: Chrome, scores: Campaign) -> None:
-    made = Opened(pair, driver, scores)
-    made.show("histogram")
-    slider = made.visit.driver.find_element(By.CSS_SELECTOR, "#controls input[type=range]")
-    slider.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)  # by the keyboard
-    made.settle("histogram")
-    link = driver.current_url
-    assert "bins=18" in link
-    made.visit.open(link)
-    made.settle("histogram")
-    assert len(made.table("Numbers of the histogram")["up to"]) == 18
-    made.close()
-
-
-def test_a_threshold_and_a_share_can_be_dragged(opened: Opened, driver: Chrome) -> None:
-    """Whatever is nearer to where the drag begins moves; the other stays."""
-
-    def dragged(x: float, y: float, by: tuple[int, int]) -> tuple[float, float]:
-        opened.visit.open(f"http://127.0.0.1:{opened.console.port}/#view=distribution&at=0.3&level=0.25")
-        opened.settle("distribution")
-        picture = driver.find_element(By.CSS_SELECTOR, "#pictures svg")
-        opened.visit.run("arguments[0].scrollIntoView({block: 'center'})", picture)
-        size = picture.size  # offsets are from the middle of what is in view
-        start = int((x - 0.5) * size["width"]), int((y - 0.5) * size["height"])
-        chain = ActionChains(driver).move_to_element_with_offset(picture, *start).click_and_hold()
-        chain.move_by_offset(*by).release().perform()
-        opened.settle("distribution")
-        found = parse_qs(opened.visit.run("return location.hash.slice(1)"))
-        return float(found["at"][0]), float(found["level"][0])
-
-    at, level = dragged(0.35, 0.15, (90, 0))
-    assert at > 0.36
-    assert level == 0.25
-    at, level = dragged(0.85, 0.68, (0, -80))
-    assert at == 0.3
-    assert level > 0.3
-
-
-EXPORTED = {
-    "distribution": ["distribution", "summary-no", "summary-yes"],
-    "histogram": ["histogram"],
-    "comparison": ["comparison", "compared"],
-    "roc": ["roc"],
-    "calibration": ["calibration", "calibration-curve"],
-    "decision": ["decision", "performance"],
-    "plan": ["plan"],
-}
-
-
-def test_every_picture_and_table_can_be_saved(opened: Opened, downloads: Path) -> None:
-    """Pictures as SVG and PNG, and each table whole, with the digits that the page has."""
-    for view, names in EXPORTED.items():
-        opened.visit.open(f"http://127.0.0.1:{opened.console.port}/#view={view}")
-        opened.settle(view)
-        pictures = opened.visit.run("return document.querySelectorAll('#pictures svg').length")
-        opened.visit.run("for (const b of document.querySelectorAll('.exports button')) b.click()")
-        for file in names:
-            opened.visit.wait((downloads / f"{file}.csv").exists, f"{file}.csv")
-        drawn = [file for file in names if (downloads / f"{file}.svg").exists()]
-        assert len(drawn) == pictures > 0
-        for file in drawn:
-            assert (downloads / f"{file}.svg").read_text().startswith("<svg")
-            opened.visit.wait((downloads / f"{file}.png").exists, f"{file}.png")
-            assert (downloads / f"{file}.png").read_bytes().startswith(b"\x89PNG")
-        titles = opened.visit.run(
-            "return [...document.querySelectorAll('#pictures summary')].map((s) => s.textContent)"
-        )
-        assert len(titles) == len(names)
-        saved = [_csv(downloads / f"{file}.csv") for file in names]
-        assert all(list(opened.table(title).values()) in saved for title in titles), view
-    opened.visit.click("report")
-    opened.visit.wait((downloads / "report.html").exists, "the report")
-    assert "Calibration" in (downloads / "report.html").read_text()
-
-
-def _csv(path: Path) -> list[list[Any]]:
-    """Columns of a file: numbers where they are numbers."""
-    with path.open(newline="") as file:
-        rows = list(csv.reader(file))[1:]
-    return [[_number(cell) for cell in column] for column in zip(*rows, strict=True)]
-
-
-def _number(cell: str) -> Any:
-    try:
-        return float(cell)
-    except ValueError:
-        return cell
-
-
-def test_the_console_spends_nothing(opened: Opened) -> None:
-    """The curve was paid for when it was sealed; the reserve is left alone, whatever is looked at."""
-    for view in EXPORTED:
-        opened.show(view)
-    assert opened.client.budget().spent == opened.client.campaign().epsilon
-    assert not opened.console.routes.post
-
-
-def test_by_the_keyboard_alone_at_400_percent(opened: Opened, driver: Chrome) -> None:
-    visit = Visit(driver, ZOOMED)
-    visit.open(f"http://127.0.0.1:{opened.console.port}/#view=distribution")
-    opened.settle("distribution")
-    assert visit.fits()
-
-    def tab_to(what: str) -> None:
-        for _ in range(60):
-            visit.press(Keys.TAB)
-            if visit.run("return document.activeElement.matches(arguments[0])", what):
-                return
-        raise AssertionError(f"the keyboard does not reach {what}")
-
-    tab_to("[data-view=roc]")
-    visit.press(Keys.ENTER)
-    opened.settle("roc")
-    assert visit.run("return document.activeElement.id") == "view-title"
-    tab_to("#controls input[type=range]")
-    before = visit.text("operating")
-    visit.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
-    opened.settle("roc")
-    assert visit.text("operating") != before
-    assert visit.run("return document.activeElement.matches('#controls input[type=range]')")
-    tab_to("#pictures summary")
-    visit.press(Keys.ENTER)
-    assert visit.run("return document.querySelector('#pictures details').open")
-    tab_to("#report")
-    for view in EXPORTED:
-        visit.run("location.hash = arguments[0]", f"view={view}")
-        opened.settle(view)
-        assert visit.fits(), view
-    visit.look("analyst-11-zoomed")
-    Visit(driver, DESK)
-
-
-def test_nothing_moves_for_those_who_ask_for_less(opened: Opened) -> None:
-    opened.visit.still()
-
-
-def test_it_fits_a_phone_and_says_what_is_wrong(opened: Opened, driver: Chrome) -> None:
-    visit = Visit(driver, PHONE)
-    strata = quote(json.dumps(["yes"]))
-    visit.open(f"http://127.0.0.1:{opened.console.port}/#view=distribution&strata={strata}")
-    opened.settle("distribution")
-    assert visit.fits()
-    visit.look("analyst-9-phone")
-    visit.run("location.hash = 'view=histogram&bins=many'")
-    visit.wait_shown("problem")
-    assert "bins must be a number" in visit.text("problem")
-    visit.look("analyst-10-problem-phone")
-    Visit(driver, DESK)

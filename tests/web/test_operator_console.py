@@ -1,37 +1,21 @@
 """The operator's console in a real browser: what both servers say, what to do next, and doing it."""
 
 import json
-import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from selenium.webdriver import Chrome
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes, name
 from operators.console import Watch
-from operators.console_acts import Servers
 from tests.servers.conftest import filled, new_campaign
-from tests.web.visiting import DESK, PHONE, ZOOMED, Visit
-from web.console import console_page
+from tests.web.operating import at, card, opened, row
+from tests.web.visiting import DESK, PHONE, Visit
 from web.local import Console, Query
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("console")
-
-
-@pytest.fixture(scope="module")
-def watch(pair: Pair, folder: Path) -> Iterator[Watch]:
-    with Servers.of(pair.folder / "operator.toml") as servers:
-        yield Watch(servers, folder, time.time)
 
 
 @pytest.fixture(scope="module")
@@ -41,52 +25,11 @@ def campaign(pair: Pair) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def hospitals(pair: Pair) -> Campaign:
-    made = new_campaign(title="Length of stay", admission="sites", min_uploads=20)
-    pair.create(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def console(watch: Watch) -> Iterator[Console]:
-    made = Console(console_page("operator"), watch.routes())
-    made.start()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
 def visit(driver: Chrome, console: Console, campaign: Campaign) -> Visit:
     made = Visit(driver)
     made.open(console.link)
     made.wait(lambda: name(campaign) in made.run("return document.body.innerHTML"), "the campaign is listed")
     return made
-
-
-def opened(visit: Visit, campaign: Campaign) -> None:
-    visit.wait(lambda: visit.run("return document.querySelector(arguments[0])", at(campaign)), "it is listed")
-    visit.wait(lambda: _click(visit, at(campaign)), "it can be opened")
-    visit.wait(
-        lambda: visit.shown("campaign") and visit.text("campaign-head") == campaign.title, "the campaign is open"
-    )
-
-
-def _click(visit: Visit, selector: str) -> bool:
-    visit.run("arguments[0].scrollIntoView({block: 'center'})", visit.driver.find_element(By.CSS_SELECTOR, selector))
-    visit.driver.find_element(By.CSS_SELECTOR, selector).click()
-    return True
-
-
-def at(campaign: Campaign) -> str:
-    return f"[data-id='{name(campaign)}']"
-
-
-def row(visit: Visit, key: str) -> list[str]:
-    return [e.text for e in visit.driver.find_elements(By.CSS_SELECTOR, f"#states [data-state={key}]")]
-
-
-def card(visit: Visit, role: int) -> str:
-    return visit.driver.find_element(By.CSS_SELECTOR, f"[data-server='{role}']").text
 
 
 def next_in_the_list(visit: Visit, campaign: Campaign) -> str:
@@ -124,15 +67,13 @@ def test_a_server_that_is_away_is_unknown_and_not_0(visit: Visit, pair: Pair, ca
     pair.stop(1)
     try:
         visit.wait(lambda: row(visit, "uploads") == ["63", "unknown"], "it is unknown", 60)
-        assert "cannot be asked now" in visit.text("next")
+        visit.wait(lambda: "cannot be asked now" in visit.text("next"), "so is what to do next")
         visit.wait(lambda: "unknown" in card(visit, 1), "the list knows it too, at the latest when it is asked again")
-        assert not visit.find("seal").is_enabled()
-        cells = visit.run(
-            "return [...document.querySelector(arguments[0]).closest('tr').children].map((e) => e.textContent)",
-            at(campaign),
-        )
-        assert cells[2:] == ["unknown", "server 1 cannot be asked: find out why"]
-        assert "server 1: unknown" in visit.text("facts")
+        visit.wait(lambda: not visit.find("seal").is_enabled(), "it cannot be sealed")
+        cells = "return [...document.querySelector(arguments[0]).closest('tr').children].map((e) => e.textContent)"
+        told = ["unknown", "server 1 cannot be asked: find out why"]
+        visit.wait(lambda: visit.run(cells, at(campaign))[2:] == told, "the list says so")
+        visit.wait(lambda: "server 1: unknown" in visit.text("facts"), "so is what it has spent")
         visit.choose("log-server", "1")
         visit.wait(lambda: "Server 1: unknown" in visit.text("log-whole"), "its log is unknown")
         visit.look("operator-2-unknown")
@@ -188,145 +129,17 @@ def test_sealing_needs_the_title(visit: Visit, pair: Pair, campaign: Campaign) -
 
 
 def test_what_operators_did(visit: Visit, pair: Pair, campaign: Campaign) -> None:
-    visit.click("log-ask")
-    visit.wait(lambda: "the log holds together" in visit.text("log-whole"), "the log is shown")
     with pair.operator(0) as client:
         kept = client.get("/v1/actions").json()["actions"]
-    assert kept[-1]["link"] in visit.text("log-whole")
+    visit.click("log-ask")
+    visit.wait(lambda: kept[-1]["link"] in visit.text("log-whole"), "the log is shown")
+    assert "the log holds together" in visit.text("log-whole")
     cells = visit.run(
         "return [...document.querySelectorAll('#log tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"
     )
     assert [c[:3] for c in cells] == [[str(a["number"]), a["at"], a["action"]] for a in reversed(kept)]
     mine = [c[2] for c in cells if c[3] == name(campaign)[:8]]
     assert mine == ["confirm", "seal", "reopen", "retract", "seal", "create"]
-
-
-def admitted(visit: Visit, labels: str, quota: str) -> None:
-    visit.click("admit")
-    visit.find("sure-labels").send_keys(labels)
-    visit.find("sure-quota").send_keys(Keys.CONTROL, "a")
-    visit.find("sure-quota").send_keys(quota)
-    visit.click("yes")
-
-
-def press(visit: Visit, label: str) -> None:
-    visit.wait(lambda: _click(visit, f"[aria-label='{label}']"), f"{label} can be pressed")
-
-
-def site(visit: Visit, label: str) -> list[str]:
-    script = (
-        "const r = [...document.querySelectorAll('#sites tbody tr')].find((r) => r.firstElementChild.textContent"
-        " === arguments[0]); return r ? [...r.children].slice(1, 5).map((c) => c.textContent) : []"
-    )
-    return list(visit.run(script, label))
-
-
-def send(pair: Pair, campaign: Campaign, token: str, count: int, role: int | None = None) -> list[int]:
-    data = envelopes(campaign, np.arange(count))
-    return [pair.upload(r, campaign, data[r], token).status_code for r in (0, 1) if role in (None, r)]
-
-
-def test_sites_their_quotas_states_and_tokens(
-    visit: Visit, pair: Pair, hospitals: Campaign, watch: Watch, folder: Path
-) -> None:
-    opened(visit, hospitals)
-    assert "0 sites; uploads: 0 at server 0, 0 at server 1; at least 20" in visit.text("sites-sum")
-    admitted(visit, "North\nSouth\nNorth", "10")
-    visit.wait(lambda: "'North' is named twice" in visit.text("sure-problem"), "a mistake is named")
-    visit.find("sure-labels").clear()
-    visit.find("sure-labels").send_keys("North\nSouth")
-    visit.look("operator-7-admit")
-    visit.click("yes")
-    visit.wait_shown("secret")
-    tokens = [e.text for e in visit.driver.find_elements(By.CSS_SELECTOR, "#secret .token")]
-    assert [token.startswith("fss-") for token in tokens] == [True, True]
-    (sheet,) = folder.glob(f"sites-{name(hospitals)[:8]}/north-*.md")
-    assert tokens[0] in sheet.read_text()
-    visit.look("operator-8-shown-once")
-    visit.click("forget")
-    visit.wait(lambda: site(visit, "North") == ["active", "0 of 10", "0 of 10", "10"], "it is listed")
-    seen = visit.run("return document.documentElement.outerHTML") + json.dumps(watch.overview(Query({})))
-    assert not any(token in seen for token in tokens)
-
-    assert send(pair, hospitals, tokens[0], 8) == [200, 200]
-    assert send(pair, hospitals, tokens[1], 3, role=0) == [200]
-    visit.wait(lambda: site(visit, "North")[1:3] == ["8 of 10", "8 of 10"], "its uploads are seen")
-    visit.wait(lambda: site(visit, "South")[1:3] == ["3 of 10", "0 of 10"], "what reached one server only, too")
-    assert "11 at server 0, 8 at server 1" in visit.text("sites-sum")
-
-    press(visit, "Quota of North")
-    visit.find("sure-quota").send_keys(Keys.CONTROL, "a")
-    visit.find("sure-quota").send_keys("25")
-    visit.click("yes")
-    visit.wait(lambda: site(visit, "North")[3] == "25", "its quota is another")
-    press(visit, "Pause North")
-    visit.click("yes")
-    visit.wait(lambda: site(visit, "North")[0] == "paused", "it is paused")
-    assert send(pair, hospitals, tokens[0], 1) == [403, 403]
-    press(visit, "Resume North")
-    visit.click("yes")
-    visit.wait(lambda: site(visit, "North")[0] == "active", "it is resumed")
-
-    press(visit, "New token for North")
-    visit.click("yes")
-    visit.wait_shown("secret")
-    new = visit.driver.find_element(By.CSS_SELECTOR, "#secret .token").text
-    visit.click("forget")
-    assert new not in tokens
-    assert new in sheet.read_text()
-    assert send(pair, hospitals, tokens[0], 1) == [401, 401]
-    assert send(pair, hospitals, new, 14) == [200, 200]
-    visit.wait(lambda: site(visit, "North")[1:3] == ["22 of 25", "22 of 25"], "its uploads are its own still")
-    visit.look("operator-9-sites")
-
-    press(visit, "Erase what was sent by South")
-    visit.find("sure-typed").send_keys("North")
-    visit.click("yes")
-    visit.wait(lambda: "type the site's label" in visit.text("sure-problem"), "the label is needed")
-    visit.find("sure-typed").send_keys(Keys.CONTROL, "a")
-    visit.find("sure-typed").send_keys("South")
-    visit.click("yes")
-    visit.wait(lambda: site(visit, "South")[:3] == ["revoked", "0 of 10", "0 of 10"], "it is erased")
-    assert send(pair, hospitals, tokens[1], 1) == [403, 403]
-
-
-def test_by_the_keyboard_alone_at_400_percent(visit: Visit, driver: Chrome, hospitals: Campaign, pair: Pair) -> None:
-    """From the top of the page to a site's pause; what is asked anew every few seconds takes no focus away."""
-    Visit(driver, ZOOMED)
-    driver.refresh()
-    visit.wait(lambda: visit.run("return document.querySelector(arguments[0])", at(hospitals)), "it is listed")
-    assert visit.fits()
-    by_key = "return document.activeElement.dataset.key ?? ''"
-
-    def tab_to(key: str) -> None:
-        for _ in range(80):
-            visit.press(Keys.TAB)
-            if visit.run(by_key) == key:
-                return
-        raise AssertionError(f"the keyboard does not reach {key}")
-
-    tab_to(name(hospitals))
-    visit.press(Keys.ENTER)
-    visit.wait(lambda: visit.run("return document.activeElement.id") == "campaign-head", "the campaign has the focus")
-    (north,) = (s for s in pair.status(hospitals)["sites"] if s["label"] == "North")
-    tab_to(f"{north['id']} token")
-    with pair.operator(0) as client:
-        path = f"/v1/campaigns/{name(hospitals)}/sites/{north['id']}"
-        assert client.patch(path, json={"quota": 30}).is_success
-    visit.wait(lambda: site(visit, "North")[3] == "30 / 25", "the table is another")
-    assert visit.run(by_key) == f"{north['id']} token"
-    visit.press(Keys.SHIFT, Keys.TAB)
-    visit.press(Keys.SHIFT, Keys.TAB)
-    tab_to(f"{north['id']} quota")
-    visit.press(Keys.ENTER)
-    visit.wait(lambda: visit.run("return document.activeElement.id") == "sure-quota", "the window has the focus")
-    assert visit.fits()
-    visit.look("operator-10-sure-zoomed")
-    visit.press(Keys.ESCAPE)
-    visit.wait(lambda: not visit.shown("sure"), "it is closed")
-    assert visit.run(by_key) == f"{north['id']} quota"
-    assert visit.fits()
-    Visit(driver, DESK)
 
 
 def test_nothing_moves_for_those_who_ask_for_less(visit: Visit) -> None:
@@ -352,34 +165,3 @@ def test_uploads_over_time(visit: Visit, pair: Pair) -> None:
     visit.wait(lambda: row(visit, "uploads") == ["30", "30"], "uploads are seen")
     path = "return document.querySelector('#uploads path.line').getAttribute('d')"
     visit.wait(lambda: visit.run(path).count("L") >= 1, "they are drawn")
-
-
-def test_an_operator_of_one_server(driver: Chrome, pair: Pair, hospitals: Campaign, tmp_path: Path) -> None:
-    """Of the other organisation's server: what everybody sees, and what the own one is told."""
-    file = pair.folder / "one.toml"
-    file.write_text(
-        f'[[server]]\nrole = 1\nurl = "{pair.url(1)}"\nca = "ca.pem"\ntoken_file = "server1/operator.token"\n'
-        f'[peer]\nurl = "{pair.url(0)}"\nca = "ca.pem"\n'
-    )
-    with Servers.of(file) as servers:
-        console = Console(console_page("operator"), Watch(servers, tmp_path, time.time).routes())
-        console.start()
-        visit = Visit(driver)
-        visit.open(console.link)
-        opened(visit, hospitals)
-        assert "Server 0, of the other organisation" in card(visit, 0)
-        assert "ready" in card(visit, 0)
-        assert "in 364 days" in card(visit, 0)
-        assert row(visit, "uploads") == [str(pair.status(hospitals, r)["uploads"]) for r in (0, 1)]
-        assert len(site(visit, "North")) == 4  # its own server's uploads, and the buttons
-        assert not visit.shown("page")
-        press(visit, "Pause North")
-        visit.click("yes")
-        visit.wait_shown("secret")
-        assert "sites accept FILE" in visit.text("secret-file")
-        (travelling,) = tmp_path.rglob("north-pause.json")
-        assert json.loads(travelling.read_text())["changes"][0]["state"] == "paused"
-        assert {s["state"] for s in pair.status(hospitals, 0)["sites"] if s["label"] == "North"} == {"active"}
-        visit.look("operator-11-one-server")
-        visit.click("forget")
-        console.close()
