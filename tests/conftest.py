@@ -13,6 +13,11 @@ if TYPE_CHECKING:  # it loads all of a server
     from harness.nursery import Forked, Nursery
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with live servers first: processes that share the tests end together when the short ones come last."""
+    items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "Pair"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def receipts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:

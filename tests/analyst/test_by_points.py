@@ -63,6 +63,7 @@ def test_the_announced_number_of_questions_is_never_exceeded() -> None:
     assert sum(-(-points // 14) for points in asked) <= quantile_questions(campaign)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strata", [["all"], ["a", "b"]])
 def test_intervals_hold(strata: list[str]) -> None:
     """In 400 simulated releases; of one that holds in 95 % of all, fewer than 362 are seen with probability 0.0002."""
@@ -177,6 +178,7 @@ def command(pair: Pair, campaign: Campaign, *args: str, cwd: Path) -> Done:
     return call(main, *words, cwd=cwd, env={"FSS_ANALYST_TOKEN": pair.servers[0].analyst})
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_report(pair: Pair, large: tuple[Campaign, Any], tmp_path: Path) -> None:
     campaign, _ = large
     for words in (["ecdf"], ["ecdf", "--at", "100,5000"], ["quantile"], ["histogram", "--bins", "5"]):
