@@ -5,9 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from dealer.receipt import FOLDER_VARIABLE
 from harness.live import Pair
+
+# A slow machine is no wrong answer.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 if TYPE_CHECKING:  # it loads all of a server
     from harness.nursery import Forked, Nursery

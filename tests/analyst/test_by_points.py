@@ -63,7 +63,6 @@ def test_the_announced_number_of_questions_is_never_exceeded() -> None:
     assert sum(-(-points // 14) for points in asked) <= quantile_questions(campaign)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("strata", [["all"], ["a", "b"]])
 def test_intervals_hold(strata: list[str]) -> None:
     """In 400 simulated releases; of one that holds in 95 % of all, fewer than 362 are seen with probability 0.0002."""
