@@ -118,9 +118,7 @@ def _inside_variance(noise: SliceTree, level: int) -> float:
     """The largest variance of the noise at a position in a node of this level, given the noise at its ends."""
     step = 1 << max(0, level - 12)
     at = np.arange(step // 3, 1 << level, step)
-    return float(
-        sum((noise.haar(at, i) ** 2 * v for i, v in enumerate(noise.level_variances[:level])), np.zeros(1)).max()
-    )
+    return float((noise.level_variances[:level] @ noise.haar(at)[:level] ** 2).max())
 
 
 def _promising(before: Floats, inside: Counts, errors: Floats, start: Counts, size: int, rest: float) -> Floats:
