@@ -83,9 +83,12 @@ class Publisher:
     async def open(self, campaign_id: bytes) -> Published:
         """The campaign's sealed set; a problem if there is none."""
         known = self._known.get(campaign_id)
-        if known is None:
+        if known is None or not self._storage.alone:
+            self._known.pop(campaign_id, None)  # another process may have deleted it since
             entry = await asyncio.to_thread(self._storage.campaigns.get, campaign_id)
             wave = await asyncio.to_thread(self._storage.waves.get, campaign_id)
+            if known is not None and known.sealed.checksum == wave.sealed.checksum:
+                self._known[campaign_id] = known
             known = self._known.setdefault(campaign_id, Published(entry, wave.sealed))
         return known
 
@@ -220,9 +223,9 @@ class Publisher:
             except PeerMismatch:  # damaged here: what is signed anew must be the same, or its answers do not fit
                 log.event("evidence-damaged", campaign=to_base64url(of.campaign.id))
         data = await self._peer.call("GET", of.campaign.id, "/statement")
-        statement = check(data, *about).statement
-        await asyncio.to_thread(evidence.keep_statement, data)
-        return statement
+        check(data, *about)
+        first = await asyncio.to_thread(partial(evidence.keep_statement, data, replace=kept is not None))
+        return check(first, *about).statement
 
     async def statement(self, of: Published) -> Signed:
         """This server's own; there is none before its keys are in one file."""
