@@ -85,11 +85,18 @@ class Publisher:
 
     async def open(self, campaign_id: bytes, name: str = CURVE) -> Published:
         """A campaign's release; a problem if there is none."""
-        known = self._known.setdefault(campaign_id, {})
-        if name not in known:
-            made = find(await self.releases(campaign_id), name)
-            known.setdefault(name, Published(made))
-        return known[name]
+        known = self._known.get(campaign_id, {}).get(name)
+        if known is None or not self._storage.alone:
+            try:
+                made = find(await self.releases(campaign_id), name)
+            except Problem:
+                self.forget(campaign_id)  # another process may have deleted it since
+                raise
+            of_campaign = self._known.setdefault(campaign_id, {})
+            known = of_campaign.setdefault(name, Published(made))
+            if known.sealed.checksum != made.sealed.checksum:
+                known = of_campaign[name] = Published(made)
+        return known
 
     async def releases(self, campaign_id: bytes) -> dict[str, Release]:
         """What can be published of a campaign now."""
@@ -231,9 +238,9 @@ class Publisher:
             except PeerMismatch:  # damaged here: what is signed anew must be the same, or its answers do not fit
                 log.event("evidence-damaged", campaign=to_base64url(of.campaign.id))
         data = await self._peer.call("GET", of.campaign.id, "/statement" + _asked(of))
-        statement = check(data, *about).statement
-        await asyncio.to_thread(evidence.keep_statement, data)
-        return statement
+        check(data, *about)
+        first = await asyncio.to_thread(partial(evidence.keep_statement, data, replace=kept is not None))
+        return check(first, *about).statement
 
     async def statement(self, of: Published) -> Signed:
         """This server's own; there is none before its keys are in one file."""
