@@ -20,7 +20,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Tests of one module share its servers, so a module stays in one process.
-PARALLEL = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope
+PARALLEL = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 # Read modules once, whatever the shell says: a run starts a hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests run beside each other: threads of the linear algebra would only wait for one another.
@@ -44,9 +44,10 @@ test: .venv/ready
 units: .venv/ready
 	$(PARALLEL) -m "not faults and not slow and not browser"
 
-# The core and the whole protocol once more, without the native kernel.
+# The core and the whole protocol once more, without the native kernel; but for what tries both back ends by itself.
 test-numpy: .venv/ready
-	FSS_BACKEND=numpy $(BIN)/python -m pytest tests/fss tests/test_flow.py fss --ignore tests/fss/test_native.py
+	FSS_BACKEND=numpy $(PARALLEL) tests/fss tests/test_flow.py fss --ignore tests/fss/test_native.py \
+	  $$(grep -l 'usefixtures("each_backend")' tests/fss/*.py | sed 's/^/--ignore /')
 
 # The native kernel under the address and undefined sanitizers, alone and below Python, and under valgrind, which also
 # reports what branches or indexes by a secret.

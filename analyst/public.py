@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 
-from campaign.noise.choice import mechanism
+from campaign.noise.choice import summed
 from campaign.noise.mechanism import SERVERS, Mechanism
 from campaign.spec import Campaign
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
+Parts = tuple[tuple[float, int], ...]
 
 # Up to so many numbers, covariances of all positions with all facts are kept, and facts are as fine as they can be.
 _MOST_NUMBERS = 1 << 23
@@ -131,13 +132,13 @@ class Facts:
 def facts(campaign: Campaign) -> Facts:
     """What is public about a campaign's counts."""
     grid = campaign.grid
-    about = campaign.mechanism, campaign.bits, campaign.epsilon, campaign.max_instances
+    about = campaign.mechanism, campaign.bits, campaign.noise_parts, campaign.max_instances
     return _facts(*about, grid.size, 1 << grid.bits, len(campaign.strata))
 
 
 @lru_cache(maxsize=8)
-def _facts(name: str, bits: int, epsilon: float, instances: int, size: int, each: int, strata: int) -> Facts:
-    noise = mechanism(name, bits, epsilon, instances)
+def _facts(name: str, bits: int, parts: Parts, instances: int, size: int, each: int, strata: int) -> Facts:
+    noise = summed(name, bits, parts, instances)
     stretches = [(start + size - 1, start + each - 1) for start in range(0, strata * each, each)] if size < each else []
     nodes = [node for stretch in stretches for node in _nodes(*stretch)]
     known = nodes if len(nodes) << bits <= _MOST_NUMBERS else stretches

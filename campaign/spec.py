@@ -24,7 +24,7 @@ every upload, query and answer.
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -47,10 +47,12 @@ from pydantic import (
 from campaign.errors import DigestMismatch, InvalidCampaign
 from campaign.grid import MAX_BITS, Grid
 from campaign.inputs import Strata, Values, named
-from campaign.noise.choice import mechanism
+from campaign.noise.choice import summed
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from campaign.reading import explain, parse_json, parse_toml
 from campaign.strata import arms, check_strata, check_survival, number, numbers
+from campaign.waves import Waves
+from campaign.waves import check as check_waves
 from campaign.wording import listed
 from fss.challenge import COMMITMENT_BYTES
 from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
@@ -61,7 +63,7 @@ ID_BYTES = 32
 DIGEST_BYTES = 32
 SIGNING_KEY_BYTES = 32
 MAX_UPLOADS = 100_000_000
-_DIGEST_CONTEXT = b"fss-ecdf campaign 4\n"
+_DIGEST_CONTEXT = b"fss-ecdf campaign 5\n"
 
 
 def to_base64url(data: bytes) -> str:
@@ -169,6 +171,7 @@ class Campaign(BaseModel):
     opens: Time | None = None
     closes: Time | None = None
     seal: Literal["by-consent", "at-closing"] = "by-consent"
+    waves: Waves | None = None
     servers: Pledges | None = None
 
     @model_validator(mode="after")
@@ -196,6 +199,14 @@ class Campaign(BaseModel):
         _ = self.noise, self.digest
         return self
 
+    @model_validator(mode="after")
+    def _valid_waves(self) -> Self:
+        if self.waves is not None:
+            check_waves(self.waves, self)
+            for epsilon in self.waves.milestones.values():
+                summed(self.mechanism, self.bits, ((epsilon, 1),), self.max_instances)
+        return self
+
     @property
     def arms(self) -> dict[str, tuple[str, str]]:
         """Of survival: each arm's strata, those whose event was seen and those who were censored before it."""
@@ -212,13 +223,36 @@ class Campaign(BaseModel):
 
     @property
     def total_epsilon(self) -> float:
-        """What a party consents to: the curve and the reserve for further statistics."""
-        return self.epsilon + self.reserve
+        """What a party consents to: the curve and the reserve for further statistics, and all that may be pooled."""
+        return self.consent(0)
+
+    def consent(self, wave: int) -> float:
+        """What a party consents to that may be in this wave or a later one."""
+        return self.epsilon + self.reserve + (0.0 if self.waves is None else self.waves.pooled_from(wave))
+
+    @property
+    def ends(self) -> datetime | None:
+        """When uploads end, if that is a matter of time."""
+        if self.waves is None or self.opens is None:
+            return self.closes
+        return self.waves.end(self.opens, self.waves.count)
+
+    @cached_property
+    def noise_parts(self) -> tuple[tuple[float, int], ...]:
+        """The epsilon of each release that the counts are the sum of, and how many there are of it."""
+        return ((self.epsilon, 1),)
 
     @cached_property
     def noise(self) -> Mechanism:
         """One server's noise."""
-        return mechanism(self.mechanism, self.bits, self.epsilon, self.max_instances)
+        return summed(self.mechanism, self.bits, self.noise_parts, self.max_instances)
+
+    def released(self, parts: Sequence[tuple[float, int]]) -> "Campaign":
+        """This campaign as a sum of releases knows it: of its digest, with their epsilon and noise."""
+        seen = self.model_copy(update={"epsilon": max(epsilon for epsilon, _ in parts)})
+        noise = summed(self.mechanism, self.bits, parts, self.max_instances)
+        seen.__dict__.update(canonical=self.canonical, digest=self.digest, noise_parts=tuple(parts), noise=noise)
+        return seen
 
     @property
     def check_in_words(self) -> str:

@@ -282,6 +282,7 @@ class Answer(Message):
     mechanism: str
     checked: bool
     stratum: str
+    made_of: list[str] = Field(default_factory=list)  # of a campaign of waves: the releases it is the sum of
 
 
 class EcdfAnswer(Answer):
@@ -338,3 +339,33 @@ class BudgetAnswer(Message):
     reserve: float
     spent: float
     remaining: float
+
+
+class WaveBrief(Message):
+    """Where one wave stands."""
+
+    number: int
+    state: str
+    uploads: int | None  # once its set is fixed
+    closes: str | None  # when, if that is a matter of time
+    consented: float  # the epsilon that its parties have consented to in all
+    spent: float
+
+
+class ReleaseBrief(Message):
+    """One release that can be asked for."""
+
+    name: str
+    kind: Literal["wave", "pooled"]
+    at: int
+    waves: list[int]
+    uploads: int
+    epsilon: float
+
+
+class WavesAnswer(Message):
+    """The waves of a campaign, and what can be asked of them."""
+
+    digest: Digest
+    waves: list[WaveBrief]
+    releases: list[ReleaseBrief]

@@ -49,16 +49,16 @@ class Identity:
 
     def pledge(self, campaign_id: bytes) -> Pledge:
         """What stands in a campaign of this id for this server."""
-        committed = challenge.commitment(self.role, campaign_id, self._seed(campaign_id))
+        committed = challenge.commitment(self.role, campaign_id, self._seed(campaign_id, 0))
         return Pledge(commitment=committed, signing_key=self.signing_key)
 
-    def _seed(self, campaign_id: bytes) -> bytes:
-        return challenge.check_seed(self._secret, campaign_id)
+    def _seed(self, campaign_id: bytes, wave: int) -> bytes:
+        return challenge.check_seed(self._secret, campaign_id, wave)
 
-    def check_seed(self, campaign: Campaign) -> bytes:
-        """This server's part of the challenge: only the one that the campaign was made with."""
-        seed = self._seed(campaign.id)
-        if not fits(campaign, self.role, seed):
+    def check_seed(self, campaign: Campaign, wave: int = 0) -> bytes:
+        """This server's part of a wave's challenge: only the one that the campaign was made with."""
+        seed = self._seed(campaign.id, wave)
+        if not fits(campaign, self.role, seed, wave):
             raise ChallengeMismatch(
                 "this server's secret is not the one that the campaign was created with; restore its identity file"
             )
@@ -74,11 +74,11 @@ class Identity:
             raise InvalidCampaign(f"servers.{1 - self.role}: not the signing key that this server knows of the other")
 
 
-def fits(campaign: Campaign, role: int, seed: bytes) -> bool:
-    """Whether a server's part of the challenge is the one that it committed to in the campaign."""
+def fits(campaign: Campaign, role: int, seed: bytes, wave: int = 0) -> bool:
+    """Whether a server's part of a wave's challenge is the one that it committed to in the campaign."""
     if campaign.servers is None or len(seed) != challenge.SEED_BYTES:
         return False
-    return challenge.fits(campaign.servers[role].commitment, role, campaign.id, seed)
+    return challenge.fits(campaign.servers[role].commitment, role, campaign.id, seed, wave)
 
 
 def is_signed(key: bytes, message: bytes, signature: bytes) -> bool:

@@ -1,8 +1,12 @@
-"""What the two servers draw together to check keys: once a campaign, after nothing can be uploaded any more.
+"""What the two servers draw together to check keys: once for each wave, after nothing can be added to it any more.
 
-Each server's seed follows from a secret that it keeps, and both seeds' commitments stand in the campaign itself, hence
-in the digest that every upload carries. So nobody can choose a challenge, and a campaign has only one: a second
+Each server's seeds follow from a secret that it keeps, and both servers' commitments stand in the campaign itself,
+hence in the digest that every upload carries. So nobody can choose a challenge, and a key meets only one: a second
 challenge for the same key would show where its value lies among the leaves of a terminal node (docs/security.md).
+
+The seeds of a campaign's waves are a chain, each the hash of the next wave's, and the commitment is to its end, the
+seed of wave 0: whoever is told the seed of one wave can check it, and knows those of earlier waves, but no later one.
+A plain campaign is wave 0.
 """
 
 import hashlib
@@ -23,14 +27,27 @@ COMMITMENT_BYTES = 32
 MAX_BITS = 20
 HASHES = 4  # field elements that the state of a terminal node is hashed to, and corrections of a proof
 
-_SEED, _COMMITMENT, _CHALLENGE = (b"fss-ecdf check %s 1\n" % use for use in (b"seed", b"commitment", b"challenge"))
+MAX_WAVE = 1000
+
+_SEED, _STEP = b"fss-ecdf check seed 2\n", b"fss-ecdf check step 1\n"
+_COMMITMENT, _CHALLENGE = b"fss-ecdf check commitment 1\n", b"fss-ecdf check challenge 1\n"
 
 
-def check_seed(secret: bytes, campaign: bytes) -> bytes:
+def check_seed(secret: bytes, campaign: bytes, wave: int = 0) -> bytes:
     """A server's share of the challenge: the same after any restore, since it follows from its long-term secret."""
     if len(secret) < SEED_BYTES:
         raise ShapeError(f"a server's secret has at least {SEED_BYTES} bytes, got {len(secret)}")
-    return hmac.digest(secret, _SEED + _exactly(campaign, "a campaign's id"), "sha256")
+    if not 0 <= wave <= MAX_WAVE:
+        raise DomainError(f"waves are numbered 0 to {MAX_WAVE}, got {wave}")
+    last = hmac.digest(secret, _SEED + _exactly(campaign, "a campaign's id"), "sha256")
+    return _earlier(last, campaign, MAX_WAVE - wave)
+
+
+def _earlier(seed: bytes, campaign: bytes, waves: int) -> bytes:
+    """The seed of so many waves before: no way leads back."""
+    for _ in range(waves):
+        seed = hashlib.sha256(_STEP + campaign + seed).digest()
+    return seed
 
 
 def commitment(party: int, campaign: bytes, seed: bytes) -> bytes:
@@ -41,9 +58,9 @@ def commitment(party: int, campaign: bytes, seed: bytes) -> bytes:
     return hashlib.sha256(_COMMITMENT + opened).digest()
 
 
-def fits(committed: bytes, party: int, campaign: bytes, seed: bytes) -> bool:
-    """Whether a seed is the one that was committed to."""
-    return hmac.compare_digest(committed, commitment(party, campaign, seed))
+def fits(committed: bytes, party: int, campaign: bytes, seed: bytes, wave: int = 0) -> bool:
+    """Whether a seed is the one that was committed to for a wave."""
+    return hmac.compare_digest(committed, commitment(party, campaign, _earlier(seed, campaign, wave)))
 
 
 def _exactly(data: bytes, what: str) -> bytes:

@@ -284,7 +284,7 @@ class Pair:
         covered = covers(campaign.id, key_set, key_file)
         return set_secret(seed, covered), covered
 
-    def ask(self, role: int, campaign: Campaign, what: str, **params: str) -> Any:
+    def ask(self, role: int, campaign: Campaign, what: str, **params: str | int) -> Any:
         with self.analyst(role) as client:
             response = client.get(f"/v1/campaigns/{name(campaign)}/{what}", params=params)
         assert response.status_code == 200, response.text

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import types
 from contextlib import suppress
 from pathlib import Path
@@ -99,9 +100,21 @@ def _become_server(config: str, log: str) -> None:
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     sys.modules["__main__"] = types.ModuleType("__main__")  # what a server's worker processes load again: nothing
-    if hooked.file_for(Path(config)).exists():
-        os._exit(hooked.main(["--config", config]))
-    os._exit(server.main(["run", "--config", config]))
+    # Not to Python's own end, which would take all modules apart that the nursery has read.
+    os._exit(_served(config))
+
+
+def _served(config: str) -> int:
+    """Until it ends, with this code."""
+    try:
+        if hooked.file_for(Path(config)).exists():
+            return hooked.main(["--config", config])
+        return server.main(["run", "--config", config])
+    except SystemExit as end:  # a signal
+        return end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
 
 
 if __name__ == "__main__":

@@ -28,7 +28,10 @@ from servers.storage.storage import Storage
 
 FORMAT = "fss-ecdf backup 1"
 _FIXED = ("checking", "sealed")
-_KEPT = ("evidence-*", "messages-*")  # of a campaign's folder; everything else follows from the database
+# Of the folders of campaigns and of their waves; everything else follows from the database.
+_KEPT = ("*/evidence-*", "*/messages-*", "*/wave-*/evidence-*", "*/wave-*/messages-*")
+
+States = dict[tuple[bytes, int], str]  # of each campaign's waves
 
 
 def backup(settings: Settings, config: Path, out: Path, now: datetime) -> list[str]:
@@ -45,7 +48,7 @@ def backup(settings: Settings, config: Path, out: Path, now: datetime) -> list[s
     for file in (config, settings.identity_file, settings.peer.token_file, settings.peer.ca, settings.tls.certificate):
         _copy(file, partial / "settings" / file.name)
     for pattern in _KEPT:
-        for path in settings.data.glob(f"*/{pattern}"):
+        for path in settings.data.glob(pattern):
             for file in [path] if path.is_file() else path.iterdir():
                 _copy(file, partial / "files" / file.relative_to(settings.data))
     files = {
@@ -118,10 +121,11 @@ def _checked(folder: Path, settings: Settings) -> dict[str, object]:
     return about
 
 
-def _states(path: Path) -> dict[bytes, str]:
-    """Where each campaign of a database stands."""
+def _states(path: Path) -> States:
+    """Where each wave of a database's campaigns stands."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        return dict(db.execute("SELECT campaign, state FROM waves").fetchall())
+        rows = db.execute("SELECT campaign, number, state FROM waves").fetchall()
+        return {(campaign, number): state for campaign, number, state in rows}
 
 
 def _deleted(path: Path) -> list[bytes]:
@@ -142,12 +146,12 @@ def _delete_again(settings: Settings, deleted: list[bytes]) -> None:
         storage.close()
 
 
-def _peer_states(settings: Settings, states: dict[bytes, str]) -> dict[bytes, str]:
+def _peer_states(settings: Settings, states: States) -> States:
     """What the other server says of campaigns that are not fixed in the backup. It must answer: it alone knows."""
     options = https.options(settings.peer_token(), settings.peer.ca, settings.peer.timeout_s)
-    found: dict[bytes, str] = {}
+    found: States = {}
     with httpx.Client(base_url=str(settings.peer.url), **options) as client:
-        for campaign in (campaign for campaign, state in states.items() if state not in _FIXED):
+        for campaign in {campaign for (campaign, _), state in states.items() if state not in _FIXED}:
             try:
                 answer = client.get(f"/v1/peer/campaigns/{to_base64url(campaign)}")
             except httpx.HTTPError as error:
@@ -156,7 +160,9 @@ def _peer_states(settings: Settings, states: dict[bytes, str]) -> dict[bytes, st
                     "was sealed after this backup; restore when it answers"
                 ) from None
             if answer.status_code == 200:
-                found[campaign] = str(parse_json(answer.content)["state"])
+                about = parse_json(answer.content)
+                for wave in about.get("waves", [{"number": 0, "state": about["state"]}]):
+                    found[campaign, int(wave["number"])] = str(wave["state"])
                 continue
             problem = parse_problem(answer.content)
             if problem is None or problem.code not in ("unknown-campaign", "campaign-deleted"):
@@ -164,11 +170,14 @@ def _peer_states(settings: Settings, states: dict[bytes, str]) -> dict[bytes, st
     return found
 
 
-def _refuse_older(states: dict[bytes, str], known: dict[bytes, str], who: str) -> None:
-    for campaign, state in states.items():
-        if state not in _FIXED and known.get(campaign) in _FIXED:
+def _refuse_older(states: States, known: States, who: str) -> None:
+    ours = {campaign for campaign, _ in states}
+    for (campaign, wave), fixed in known.items():
+        state = states.get((campaign, wave), "unknown")
+        if campaign in ours and fixed in _FIXED and state not in _FIXED:
+            what = f"wave {wave} of campaign" if wave else "campaign"
             raise Refused(
-                f"campaign {to_base64url(campaign)} is {state} in this backup, but {who} has it {known[campaign]}: to "
+                f"{what} {to_base64url(campaign)} is {state} in this backup, but {who} has it {fixed}: to "
                 "seal it once more would be a second release about the same people. Take a newer backup, or delete "
                 "the campaign at the other server first"
             )

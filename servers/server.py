@@ -54,8 +54,8 @@ class Server:
         self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock)
         self.stopping = False
 
-    def folder(self, campaign_id: bytes) -> Folder:
-        return Folder(self.settings.data, campaign_id)
+    def folder(self, campaign_id: bytes, wave: int = 0) -> Folder:
+        return Folder(self.settings.data, campaign_id, wave)
 
     async def start(self) -> None:
         await self.writer.run(self._erase_deleted)
@@ -85,7 +85,8 @@ class Server:
         for campaign_id in self.storage.campaigns.deleted():
             self.folder(campaign_id).erase()
         for entry in self.storage.campaigns.all():
-            if self.storage.waves.get(entry.campaign.id).state != CHECKING:
-                self.folder(entry.campaign.id).drop_candidates()  # keys that may have been erased since
+            for wave in self.storage.waves.all(entry.campaign.id):
+                if wave.state != CHECKING:
+                    self.folder(entry.campaign.id, wave.number).drop_candidates()  # keys that may have been erased
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()

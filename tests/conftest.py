@@ -5,12 +5,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from dealer.receipt import FOLDER_VARIABLE
 from harness.live import Pair
 
+# A slow machine is no wrong answer.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
 if TYPE_CHECKING:  # it loads all of a server
     from harness.nursery import Forked, Nursery
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules with live servers first: processes that share the tests end together when the short ones come last."""
+    items.sort(key=lambda item: not hasattr(getattr(item, "module", None), "Pair"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,6 +25,7 @@ def run(*args: str, stdin: str = "") -> Done:
     return call(main, "campaign", *args, stdin=stdin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split('"')[1])
 def test_every_example_can_be_created(pair: Pair, tmp_path: Path, text: str) -> None:
     (tmp_path / "study.toml").write_text(text)

@@ -73,6 +73,7 @@ def shape(value: Any) -> Any:
     return "number" if isinstance(value, int | float) else type(value).__name__
 
 
+@pytest.mark.slow
 def test_examples_are_what_servers_answer(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         seen = record.record(pair, secrets.token_bytes(32))

@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "containers"
 IMAGE, OWN_BASE = "fss-ecdf", "localhost/fss-ecdf-base"
 USER = 10001
+# Of Debian: programs, and what makes podman's networks know containers by name.
+PROGRAMS, NETWORKS = ("podman", "buildah", "runc", "debootstrap"), ("netavark", "aardvark-dns")
 # What pip needs on machines that reach packages in a way of their own.
 MOUNTED = ("/etc/pip.conf", "~/.config/pip/pip.conf", "/etc/ssl/certs")
 
@@ -43,10 +45,12 @@ class Engine:
             and subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
         ):
             return Engine("docker", ("docker", "compose"))
+        _install_podman()
         if shutil.which("podman"):
             _configure_podman()
             return Engine("podman", (str(Path(sys.executable).with_name("podman-compose")),))
-        raise SystemExit("neither a docker engine nor podman is here")
+        wanted = " ".join([*PROGRAMS, *NETWORKS])
+        raise SystemExit(f"neither a docker engine nor podman is here; on Debian, as root: apt-get install {wanted}")
 
     def run(self, *words: str, code: int | None = 0) -> str:
         return _run([self.program, *words], WORK, code)
@@ -58,6 +62,16 @@ class Engine:
             words += ["--network", "host", "--isolation", "chroot"]
             words += [w for path in mounted if path.exists() for w in ("--volume", f"{path}:{path}:ro")]
         _run([self.program, *words, "."], ROOT)
+
+
+def _install_podman() -> None:
+    """Where something of it is missing and may be installed."""
+    missing = [program for program in PROGRAMS if not shutil.which(program)]
+    if not missing or os.geteuid() or not shutil.which("apt-get"):
+        return
+    print(f"installing {', '.join(missing)}", flush=True)
+    _run(["apt-get", "update", "-qq"], ROOT, code=None)
+    _run(["apt-get", "install", "--yes", "-qq", "--no-install-recommends", *missing, *NETWORKS], ROOT, code=None)
 
 
 def _configure_podman() -> None:
@@ -82,7 +96,7 @@ def _run(words: list[str], folder: Path, code: int | None = 0) -> str:
 
 def base_image(engine: Engine, wanted: str) -> str:
     """The base that was asked for, or Debian's own Python where no registry can be reached."""
-    for image, how in ((wanted, "inspect"), (wanted, "pull"), (OWN_BASE, "inspect")):
+    for image, how in ((wanted, "inspect"), (OWN_BASE, "inspect"), (wanted, "pull")):
         if subprocess.run([engine.program, "image", how, image], capture_output=True, check=False).returncode == 0:
             return image
     if not shutil.which("debootstrap") or os.geteuid():
@@ -243,6 +257,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--base", default="python:3.12-slim", help="the image that ours is made from")
     parser.add_argument("--no-build", action="store_true", help="take the image that is there")
     args = parser.parse_args(argv)
+    os.environ["PATH"] += ":/usr/sbin:/sbin"  # where runc and debootstrap are
     engine = Engine.found()
     WORK.mkdir(parents=True, exist_ok=True)
     if not args.no_build:

@@ -4,9 +4,9 @@ Client and both servers share this machine's cores, so throughputs are lower bou
 """
 
 import argparse
-import http.client
+import os
 import secrets
-import ssl
+import shutil
 import statistics
 import tempfile
 import time
@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 from bench import output
 from bench.output import Result, print_table, write_json
+from bench.system import costs
+from bench.system.connection import Connection
 from campaign.spec import Campaign
-from campaign.wire import UPLOAD_TYPE
 from fss import backend
 from harness.live import Pair, envelopes, name, pledges
 
@@ -35,7 +35,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--singles", type=int, default=2000, help="single uploads")
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
-    results = [*_uploads_and_curve(args), *_checked(args), *_points(args), *_memory(args)]
+    results = [
+        *costs.results(args, new_campaign(16, checked=True)),
+        *_uploads_and_curve(args),
+        *_checked(args),
+        *_points(args),
+        *_memory(args),
+    ]
     print_table(results)
     write_json(args.json, results, args.seed)
     return 0
@@ -61,37 +67,13 @@ def _bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iter
         yield envelopes(campaign, rng.integers(0, 1 << campaign.bits, min(per_request, count - start)))
 
 
-class _Connection:
-    """One kept-alive HTTPS connection, with as little client work as possible."""
-
-    def __init__(self, pair: Pair, role: int, token: str) -> None:
-        at = urlsplit(pair.url(role))
-        context = ssl.create_default_context(cafile=str(pair.folder / "ca.pem"))
-        self._http = http.client.HTTPSConnection(at.hostname or "", at.port, context=context, timeout=120)
-        self._headers = {"Authorization": f"Bearer {token}"}
-
-    def get(self, path: str) -> bytes:
-        return self._call("GET", path, None, self._headers)
-
-    def post(self, path: str, body: bytes) -> bytes:
-        return self._call("POST", path, body, {**self._headers, "Content-Type": UPLOAD_TYPE})
-
-    def _call(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
-        self._http.request(method, path, body, headers)
-        response = self._http.getresponse()
-        data = response.read()
-        if response.status != 200:
-            raise RuntimeError(f"{method} {path}: {response.status} {data[:300]!r}")
-        return data
-
-
 def _send(pair: Pair, role: int, campaign: Campaign, bodies: Sequence[bytes], connections: int) -> float:
     """Seconds to upload these bodies to one server over some kept-alive connections."""
     path = f"/v1/campaigns/{name(campaign)}/uploads"
     token = pair.upload_tokens[campaign.id]
 
     def run(mine: Sequence[bytes]) -> None:
-        connection = _Connection(pair, role, token)
+        connection = Connection(pair, role, token)
         for body in mine:
             if connection.post(path, body) != b'{"failures":[]}':
                 raise RuntimeError("an upload failed")
@@ -185,7 +167,7 @@ def _warm(pair: Pair, campaign: Campaign) -> tuple[float, float, float]:
     pair.drop(1, "curve_bits")
     pair.start(1)
     pair.wait_ready(campaign, 300)
-    connection = _Connection(pair, 0, pair.servers[0].analyst)
+    connection = Connection(pair, 0, pair.servers[0].analyst)
     path = f"/v1/campaigns/{name(campaign)}/ecdf?at="
     rng = np.random.default_rng(0)
     connection.get(path + "1")
@@ -202,7 +184,7 @@ def _points(args: argparse.Namespace) -> list[Result]:
         _fill(pair, campaign, args.keys, args.seed)
         pair.seal(campaign)
         pair.wait_ready(campaign, 120)
-        connection = _Connection(pair, 0, pair.servers[0].analyst)
+        connection = Connection(pair, 0, pair.servers[0].analyst)
         path = f"/v1/campaigns/{name(campaign)}/ecdf?at="
         rng = np.random.default_rng(args.seed)
         cold = _median(lambda: connection.get(path + str(rng.integers(0, 1 << 16))), 15)
@@ -222,16 +204,29 @@ def _memory(args: argparse.Namespace) -> list[Result]:
         sealing = time.perf_counter() - started
         for t in (5, 500, 50_000):
             pair.ask(0, campaign, "ecdf", at=str(t))
+        copying = _copy([pair.folder / f"server{role}" / "data" / name(campaign) / "keys" for role in (0, 1)])
         process = pair.processes[0]
         assert process is not None
         mb, peak = (_status_mb(process.pid, field) for field in ("RssAnon", "VmHWM"))
     return [
         Result("seal_many_s", sealing, f"sealing {args.many} uploads on both servers, key files written"),
+        Result("copy_many_s", copying, "copying both key files, with fsync"),
+        Result.at_most("seal_many_vs_copy", sealing / copying, 8, "one over the other"),
         Result.at_most(
             "resident_1m_mb", mb, 1000, f"MB of a server with {args.many} sealed uploads, D = 16, answering"
         ),
         Result("peak_1m_mb", peak, "its peak since it started, mapped file pages included"),
     ]
+
+
+def _copy(files: Sequence[Path]) -> float:
+    started = time.perf_counter()
+    for file in files:
+        with file.open("rb") as source, file.with_suffix(".copy").open("wb") as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+            target.flush()
+            os.fsync(target.fileno())
+    return time.perf_counter() - started
 
 
 def _status_mb(pid: int, field: str) -> float:

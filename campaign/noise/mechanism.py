@@ -81,6 +81,11 @@ class Mechanism(ABC):
         return 1 << self.depth
 
     @property
+    def parts(self) -> "tuple[tuple[Mechanism, int], ...]":
+        """The releases whose noise this is, and how many there are of each."""
+        return ((self, 1),)
+
+    @property
     @abstractmethod
     def epsilon(self) -> float:
         """The privacy loss for a party that replaces up to `instances` values, derived from the weights."""
@@ -145,9 +150,13 @@ class Mechanism(ABC):
         Position -1 stands for "nothing counted yet", where there is no noise.
         """
         a, b = np.broadcast_arrays(self._check(first, -1), self._check(second, -1))
-        inner = np.where((a >= 0) & (b >= 0), self.covariance(np.maximum(a, 0), np.maximum(b, 0)), 0.0)
-        of_each = [np.where(p >= 0, self.variance(np.maximum(p, 0)), 0.0) for p in (a, b)]
-        return np.asarray(np.maximum(of_each[0] + of_each[1] - 2 * inner, 0.0))
+        first_noise, second_noise = a >= 0, b >= 0
+        both = first_noise & second_noise
+        found = np.zeros(a.shape)
+        found[first_noise] += self.variance(a[first_noise])
+        found[second_noise] += self.variance(b[second_noise])
+        found[both] -= 2 * self.covariance(a[both], b[both])
+        return np.maximum(found, 0.0)
 
     def worst_variance(self) -> float:
         """The variance at the noisiest position; for more than 2^16 positions, of a dense sample of them."""

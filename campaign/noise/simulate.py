@@ -18,6 +18,8 @@ Counts = NDArray[np.int64]
 
 # Below this epsilon for one value the noise is as good as continuous, and its scale is proportional to 1 / epsilon.
 _COARSEST = 0.5
+# Releases of one kind that are simulated one by one.
+_MOST_DRAWN = 8
 # What is cut off both ends of a table.
 _TAIL = 1e-13
 
@@ -29,11 +31,20 @@ def both_servers(noise: Mechanism, count: int, levels: int, rng: np.random.Gener
 
 def noise_curves(noise: Mechanism, count: int, levels: int, rng: np.random.Generator) -> Floats:
     """Simulated noise of one server at 2^levels evenly spaced positions, ends of stretches: (count, 2^levels)."""
+    if noise.parts != ((noise, 1),):
+        return np.asarray(sum(_repeated(part, times, count, levels, rng) for part, times in noise.parts))
     if noise.epsilon / noise.instances < 0.99 * _COARSEST:
         coarse = type(noise)(noise.depth, _COARSEST)
         return noise_curves(coarse, count, levels, rng) * math.sqrt(noise.mean_variance() / coarse.mean_variance())
     curves = noise.noise_curve(_Simulated(noise, count, rng), levels)
     return np.broadcast_to(curves, (count, 1 << levels)).astype(np.float64)
+
+
+def _repeated(noise: Mechanism, times: int, count: int, levels: int, rng: np.random.Generator) -> Floats:
+    """So many releases added up; beyond a few, a few of them scaled: their sum is as good as Gaussian."""
+    drawn = min(times, _MOST_DRAWN)
+    each = (noise_curves(noise, count, levels, rng) for _ in range(drawn))
+    return np.asarray(sum(each)) * math.sqrt(times / drawn)
 
 
 class _Simulated:
@@ -84,7 +95,7 @@ def largest_deviations(noise: SliceTree, count: int, rng: np.random.Generator, f
     positions a few in a hundred. What is below the floor is not looked for: such curves are told as the floor.
     """
     if noise.epsilon / noise.instances < 0.99 * _COARSEST:
-        noise = type(noise)(noise.depth, _COARSEST)
+        noise = SliceTree(noise.depth, _COARSEST)
     errors = np.sqrt(SERVERS * np.append(noise.variance(np.arange(noise.positions)), 0.0))
     errors[errors < 1e-9] = np.inf  # where nothing is noisy, nothing deviates
     best, curve = np.full(count, floor), np.arange(count)
@@ -107,9 +118,7 @@ def _inside_variance(noise: SliceTree, level: int) -> float:
     """The largest variance of the noise at a position in a node of this level, given the noise at its ends."""
     step = 1 << max(0, level - 12)
     at = np.arange(step // 3, 1 << level, step)
-    return float(
-        sum((noise.haar(at, i) ** 2 * v for i, v in enumerate(noise.level_variances[:level])), np.zeros(1)).max()
-    )
+    return float((noise.level_variances[:level] @ noise.haar(at)[:level] ** 2).max())
 
 
 def _promising(before: Floats, inside: Counts, errors: Floats, start: Counts, size: int, rest: float) -> Floats:

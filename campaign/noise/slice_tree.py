@@ -15,6 +15,9 @@ from campaign.noise import tables
 from campaign.noise.mechanism import DRAW_BITS, Counts, Mechanism, Positions, Source
 from campaign.noise.tables import KEPT_BITS, Floats, Table
 
+# Positions whose coefficients on all levels are computed together: they fit into a processor's cache.
+_AT_ONCE = 1 << 12
+
 
 def slice_profile(depth: int) -> list[float]:
     """Relative weights from the leaves to the children of the root.
@@ -80,23 +83,28 @@ class SliceTree(Mechanism):
 
     def variance(self, positions: ArrayLike) -> Floats:
         t = self._check(positions)
-        return np.asarray(sum(self.haar(t, level) ** 2 * v for level, v in enumerate(self.level_variances)))
+        flat, found = t.ravel(), np.empty(t.size)
+        for start in range(0, flat.size, _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            found[some] = self.level_variances @ self.haar(flat[some]) ** 2
+        return found.reshape(t.shape)
 
     def covariance(self, first: ArrayLike, second: ArrayLike) -> Floats:
-        s, t = self._check(first), self._check(second)
-        total = np.zeros(np.broadcast_shapes(s.shape, t.shape))
-        for level, v in enumerate(self.level_variances):
-            same = ((s + 1) >> (level + 1)) == ((t + 1) >> (level + 1))
-            total += np.where(same, self.haar(s, level) * self.haar(t, level) * v, 0.0)
-        return total
+        s, t = np.broadcast_arrays(self._check(first), self._check(second))
+        here, there, found = s.ravel(), t.ravel(), np.empty(s.size)
+        above = np.arange(1, self.depth + 1)[:, np.newaxis]
+        for start in range(0, found.size, _AT_ONCE):
+            a, b = here[start : start + _AT_ONCE], there[start : start + _AT_ONCE]
+            same = ((a + 1) >> above) == ((b + 1) >> above)
+            found[start : start + _AT_ONCE] = self.level_variances @ (self.haar(a) * self.haar(b) * same)
+        return found.reshape(s.shape)
 
-    @staticmethod
-    def haar(t: Positions, level: int) -> Floats:
-        """The coefficient, in the noise at t, of the deviation of t's inner node above `level`.
+    def haar(self, t: Positions) -> Floats:
+        """The coefficients, in the noise at each t, of the deviations of its inner nodes above all levels, (levels, t).
 
         With x the share of that node's half that lies at or before t: x if it is the left half, 1 - x if the right.
         """
-        size = 1 << level
+        size = 1 << np.arange(self.depth, dtype=np.int64)[:, np.newaxis]
         taken = (t + 1) & (2 * size - 1)
         return np.asarray(np.minimum(taken, 2 * size - taken) / size)
 

@@ -10,13 +10,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from campaign.errors import InvalidQuery
-from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
+from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, WavesAnswer, read
 from servers.api import access
 from servers.api.access import ANALYST, OPERATOR
 from servers.api.requests import (
     BEARER,
     SMALL_BODY,
     CampaignId,
+    OneWave,
     Stratum,
     as_json,
     body,
@@ -25,22 +26,32 @@ from servers.api.requests import (
     parsed,
     takes,
 )
+from servers.api.waves import Which, chosen, noise_parts, waves_of
 from servers.release import answers, groups
 from servers.release.publish import Published, Publisher
 
 router = APIRouter()
 
 
-async def _question(cid: str, request: Request, stratum: str | None) -> tuple[Publisher, Published, answers.Question]:
-    publisher = access.require(request, ANALYST).publisher
-    of = await publisher.open(campaign_id(cid))
-    name = of.campaign.strata[0] if stratum is None else stratum
-    of.campaign.stratum(name)
+async def _question(
+    cid: str, request: Request, stratum: str | None, which: Which
+) -> tuple[Publisher, list[Published], answers.Question]:
+    """What is asked, and the releases whose sum is the answer."""
+    server = access.require(request, ANALYST)
+    entry, publisher = await entry_of(request, cid), server.publisher
+    name = entry.campaign.strata[0] if stratum is None else stratum
+    entry.campaign.stratum(name)
+    asked = await chosen(publisher, entry, which)
+    campaign = asked[0].campaign if len(asked) == 1 else entry.campaign.released(noise_parts(asked))
 
     async def count_at(positions: answers.Index) -> answers.Counts:
-        return await publisher.counts_at(of, positions, request.is_disconnected)
+        each = [await publisher.counts_at(of, positions, request.is_disconnected) for of in asked]
+        return np.asarray(sum(each[1:], each[0]))
 
-    return publisher, of, answers.Question(of.campaign, name, of.sealed.count, count_at, of.errors)
+    errors = asked[0].errors if len(asked) == 1 else {}
+    made_of = [of.made.name for of in asked if of.made.plan is not None]
+    n = sum(of.sealed.count for of in asked)
+    return publisher, asked, answers.Question(campaign, name, n, count_at, errors, made_of)
 
 
 @router.get("/v1/campaigns/{cid}/ecdf", tags=["answers"], response_model=EcdfAnswer, dependencies=[BEARER])
@@ -49,23 +60,34 @@ async def ecdf(
     request: Request,
     at: Annotated[str, Query(description="thresholds, separated by commas", examples=["6.5,7.0"])],
     stratum: Stratum = None,
+    wave: OneWave = None,
+    until: OneWave = None,
+    pooled: OneWave = None,
 ) -> JSONResponse:
     """How many values are at or below each threshold."""
     most = access.require(request, ANALYST).limits.of.points_per_query
-    _, _, question = await _question(cid, request, stratum)
+    _, _, question = await _question(cid, request, stratum, Which(wave, until, pooled))
     return as_json(await answers.ecdf(question, _list(at, most)))
 
 
 @router.get("/v1/campaigns/{cid}/curve", tags=["answers"], response_model=EcdfAnswer, dependencies=[BEARER])
-async def curve(cid: CampaignId, request: Request, stratum: Stratum = None) -> Response:
+async def curve(
+    cid: CampaignId,
+    request: Request,
+    stratum: Stratum = None,
+    wave: OneWave = None,
+    until: OneWave = None,
+    pooled: OneWave = None,
+) -> Response:
     """The whole curve, as JSON, CSV (Accept: text/csv) or numpy (Accept: application/x-npy).
 
     In numpy's format it goes on to the end of the stratum's padding, where nobody is: what is noise there and nothing
     else makes the rest more exact.
     """
-    publisher, of, question = await _question(cid, request, stratum)
-    await publisher.need_whole(of)
-    accept, grid = request.headers.get("accept", ""), of.campaign.grid
+    publisher, asked, question = await _question(cid, request, stratum, Which(wave, until, pooled))
+    for of in asked:
+        await publisher.need_whole(of)
+    accept, grid = request.headers.get("accept", ""), question.campaign.grid
     padded = "application/x-npy" in accept
     counts = await question.counts(np.arange(1 << grid.bits if padded else grid.size))
     return await asyncio.to_thread(_curve, question, counts, accept)
@@ -76,10 +98,18 @@ async def budget(cid: CampaignId, request: Request) -> JSONResponse:
     """What the campaign may spend, and has spent, by this server's ledger."""
     server = access.require(request, ANALYST, OPERATOR)
     campaign = (await entry_of(request, cid)).campaign
-    spent = sum((await asyncio.to_thread(server.storage.ledger.spent, campaign.id)).values())
+    by_wave = await asyncio.to_thread(server.storage.ledger.spent, campaign.id)
+    spent = max(by_wave.values(), default=0.0)  # by the parties who have spent most
     about = {"epsilon": campaign.epsilon, "reserve": campaign.reserve, "spent": spent}
     remaining = max(0.0, campaign.total_epsilon - spent)
     return as_json(BudgetAnswer(digest=campaign.digest, remaining=remaining, **about))
+
+
+@router.get("/v1/campaigns/{cid}/waves", tags=["answers"], response_model=WavesAnswer, dependencies=[BEARER])
+async def waves(cid: CampaignId, request: Request) -> JSONResponse:
+    """The waves of a campaign that reports as it runs: where each stands, and which releases can be asked for."""
+    server = access.require(request, ANALYST, OPERATOR)
+    return as_json(await waves_of(server, await entry_of(request, cid)))
 
 
 @router.post(

@@ -7,13 +7,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from campaign.errors import InvalidCampaign, Problem
+from campaign.errors import InvalidCampaign, InvalidQuery, Problem
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import CampaignCreated, NewCampaign, read
 from servers.api import access
 from servers.api.access import OPERATOR
 from servers.api.acts import noted
-from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, body, campaign_id, entry_of, parsed, takes
+from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, OneWave, body, campaign_id, entry_of, parsed, takes
 from servers.api.sites import sites_of
 from servers.api.status import brief, status_of
 from servers.metrics import look
@@ -103,19 +103,23 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
 
 
 @router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
-async def seal(cid: CampaignId, request: Request) -> JSONResponse:
+async def seal(cid: CampaignId, request: Request, wave: OneWave = None) -> JSONResponse:
     """Fix the set of uploads that reached both servers, for good, once both operators want it. Can be repeated.
 
-    Where the campaign checks keys, the state is "checking" at first, and some uploads may yet be rejected.
+    Where the campaign checks keys, the state is "checking" at first, and some uploads may yet be rejected. Of a
+    campaign of waves, the wave is named: the open one is closed, and the next is open.
     """
     server = access.require(request, OPERATOR)
-    entry = await entry_of(request, cid)
-    wave, there = await noted(server, "seal", cid, server.sealer.seal(entry.campaign))
+    campaign = (await entry_of(request, cid)).campaign
+    if (wave is None) != (campaign.waves is None):
+        raise InvalidQuery("name the wave to close (?wave=) of a campaign of waves, and of no other")
+    work = server.sealer.seal(campaign, wave or 0)
+    sealed, there = await noted(server, "seal", cid, work, **({} if wave is None else {"wave": wave}))
     server.workman.call()
-    assert wave.set is not None
-    about = {"state": wave.state, "count": wave.set.count, "checksum": to_base64url(wave.set.checksum)}
-    orphans = {"here": wave.set.orphans, "there": there}
-    return JSONResponse({**about, "orphans": orphans, "rejected": wave.rejected})
+    assert sealed.set is not None
+    about = {"state": sealed.state, "count": sealed.set.count, "checksum": to_base64url(sealed.set.checksum)}
+    orphans = {"here": sealed.set.orphans, "there": there}
+    return JSONResponse({**about, "orphans": orphans, "rejected": sealed.rejected})
 
 
 @router.delete("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])

@@ -24,7 +24,7 @@ from campaign.wire import (
 from fss.field import Words
 from servers.api import access
 from servers.api.access import PEER
-from servers.api.requests import SMALL_BODY, as_json, body, campaign_id, entry_of, parsed
+from servers.api.requests import SMALL_BODY, Number, OneWave, as_json, body, campaign_id, entry_of, parsed, release_name
 from servers.api.status import status_of
 from servers.lifecycle import check, seal
 from servers.lifecycle.seal_wire import STEP_BYTES, Agreed, IdsQuery, Step
@@ -39,10 +39,10 @@ router = APIRouter()
 Q = TypeVar("Q", ShareQuery, PeerGroupsQuery)
 
 
-async def _asked(kind: type[Q], cid: str, request: Request) -> tuple[Server, Published, Q, bytes]:
-    """A question about a sealed campaign that both mean the same by, from a server whose statement is kept here."""
+async def _asked(kind: type[Q], cid: str, request: Request, name: str) -> tuple[Server, Published, Q, bytes]:
+    """A question about a release that both mean the same by, from a server whose statement is kept here."""
     server = access.require(request, PEER)
-    of = await server.publisher.open(campaign_id(cid))
+    of = await server.publisher.open(campaign_id(cid), name)
     # A position has at most ten digits.
     data = await body(request, SMALL_BODY + 12 * server.limits.of.points_per_query)
     query: Q = await parsed(partial(read, kind), data)
@@ -58,8 +58,8 @@ async def show(cid: str, request: Request) -> JSONResponse:
 
 
 @router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)
-async def shares(cid: str, request: Request) -> Response:
-    server, of, query, asked = await _asked(ShareQuery, cid, request)
+async def shares(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
+    server, of, query, asked = await _asked(ShareQuery, cid, request, release_name(wave, pooled))
     positions = None if query.positions == "all" else np.array(query.positions, np.int64)
     most = server.limits.of.points_per_query + 1
     if positions is not None and (not positions.size or positions.max() >= 1 << of.campaign.bits):
@@ -71,38 +71,39 @@ async def shares(cid: str, request: Request) -> Response:
 
 
 @router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
-async def score_groups(cid: str, request: Request) -> Response:
-    server, of, query, asked = await _asked(PeerGroupsQuery, cid, request)
+async def score_groups(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
+    server, of, query, asked = await _asked(PeerGroupsQuery, cid, request, release_name(wave, pooled))
     elements = await server.publisher.groups(of, groups.read_groups(of.campaign, query))
     return await _shares(server, of, GROUPS, asked, elements)
 
 
 @router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)
-async def freeze(cid: str, request: Request) -> Response:
+async def freeze(cid: str, request: Request, wave: Number = 0) -> Response:
     server = access.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
-    frozen = await server.writer.run(lambda: seal.freeze(server.storage, campaign, server.clock()))
+    frozen = await server.writer.run(lambda: seal.freeze(server.storage, campaign, server.clock(), wave))
     server.crash("peer-frozen")
     return Response(frozen.encode(), media_type="application/octet-stream")
 
 
 @router.post("/v1/peer/campaigns/{cid}/ids", include_in_schema=False)
-async def ids(cid: str, request: Request) -> Response:
+async def ids(cid: str, request: Request, wave: Number = 0) -> Response:
     """What this server holds, by digests; of what differs, the ids."""
     server = access.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     asked = IdsQuery.decode(await body(request, SMALL_BODY))
     check_digest(campaign.digest, asked.digest)
-    return Response(await server.frozen_ids.answer(campaign, asked), media_type="application/octet-stream")
+    return Response(await server.frozen_ids.answer(campaign, wave, asked), media_type="application/octet-stream")
 
 
 @router.post("/v1/peer/campaigns/{cid}/leave", include_in_schema=False)
-async def leave(cid: str, request: Request) -> JSONResponse:
+async def leave(cid: str, request: Request, wave: Number = 0) -> JSONResponse:
     server, campaign, step = await _step(cid, request)
     named = split_ids(step.ids)
     if not named:
         raise InvalidQuery("nothing is named that is to be left out")
-    await server.writer.run(lambda: server.storage.waves.propose_leaving(campaign.id, step.freeze, step.set, named))
+    about = campaign.id, step.freeze, step.set, named, wave
+    await server.writer.run(lambda: server.storage.waves.propose_leaving(*about))
     server.crash("peer-named")
     return JSONResponse({"named": len(named)})
 
@@ -115,12 +116,12 @@ async def thaw(cid: str, request: Request) -> JSONResponse:
 
 
 @router.post("/v1/peer/campaigns/{cid}/agree", include_in_schema=False)
-async def agree(cid: str, request: Request) -> Response:
+async def agree(cid: str, request: Request, wave: Number = 0) -> Response:
     server, campaign, step = await _step(cid, request)
-    wave = await seal.accept(server.storage, server.writer, server.frozen_ids, campaign, step)
+    fixed = await seal.accept(server.storage, server.writer, server.frozen_ids, campaign, step, wave)
     server.crash("peer-sealed")
     server.workman.call()
-    return as_json(Agreed.of(wave))
+    return as_json(Agreed.of(fixed))
 
 
 async def _step(cid: str, request: Request) -> tuple[Server, Campaign, Step]:
@@ -148,28 +149,29 @@ async def pledge(cid: str, request: Request) -> JSONResponse:
 
 
 @router.post("/v1/peer/campaigns/{cid}/challenge", include_in_schema=False)
-async def challenge(cid: str, request: Request) -> JSONResponse:
+async def challenge(cid: str, request: Request, wave: Number = 0) -> JSONResponse:
     server = access.require(request, PEER)
     entry = await entry_of(request, cid)
     given = read(CheckSeed, await body(request, SMALL_BODY))
-    wave = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id)
-    return as_json(check.tell_seed(server.identity, entry, wave.state, given))
+    asked = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id, wave)
+    return as_json(check.tell_seed(server.identity, entry, asked, given))
 
 
 @router.post("/v1/peer/campaigns/{cid}/messages", include_in_schema=False)
-async def messages(cid: str, request: Request) -> Response:
+async def messages(cid: str, request: Request, wave: Number = 0) -> Response:
     server = access.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     asked = read(CheckMessagesQuery, await body(request, SMALL_BODY))
-    told = await asyncio.to_thread(check.tell_messages, server.folder(campaign.id), campaign, asked)
+    told = await asyncio.to_thread(check.tell_messages, server.folder(campaign.id, wave), campaign, asked)
     return Response(told, media_type="application/octet-stream")
 
 
 @router.get("/v1/peer/campaigns/{cid}/statement", include_in_schema=False)
-async def statement(cid: str, request: Request) -> JSONResponse:
+async def statement(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> JSONResponse:
     """Which keys and which noise this server's shares come from."""
     publisher = access.require(request, PEER).publisher
-    return as_json(await publisher.statement(await publisher.open(campaign_id(cid))))
+    of = await publisher.open(campaign_id(cid), release_name(wave, pooled))
+    return as_json(await publisher.statement(of))
 
 
 async def _shares(server: Server, of: Published, what: str, asked: bytes, elements: Words) -> Response:

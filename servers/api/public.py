@@ -40,7 +40,9 @@ async def show(cid: CampaignId, request: Request, known: Known = None) -> JSONRe
     server, entry = server_of(request), await entry_of(request, cid)
     wave = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id)
     digest = to_base64url(entry.campaign.digest)
-    about = {"digest": digest, "state": wave.state, "server": server.role}
+    about: dict[str, object] = {"digest": digest, "state": wave.state, "server": server.role}
+    if entry.campaign.waves is not None:
+        about["wave"] = wave.number
     if known == digest:
         return JSONResponse(about)
     return JSONResponse({"campaign": entry.campaign.model_dump(mode="json", by_alias=True), **about})

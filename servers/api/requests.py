@@ -16,9 +16,12 @@ from campaign.errors import (
     BodyTooLarge,
     BodyTooSlow,
     InvalidInput,
+    InvalidQuery,
     UnknownCampaign,
 )
 from campaign.spec import ID_BYTES, from_base64url
+from fss.challenge import MAX_WAVE
+from servers.release.releases import CURVE
 from servers.server import Server
 from servers.storage.campaigns import Entry
 
@@ -35,6 +38,17 @@ T = TypeVar("T")
 
 CampaignId = Annotated[str, Path(description="the campaign's id, unpadded base64url", examples=["AAEC" * 10 + "AwQ"])]
 Stratum = Annotated[str | None, Query(description="the name of a stratum; the first one if left out")]
+Number = Annotated[int, Query(ge=0, le=MAX_WAVE, description="the number of a wave")]
+OneWave = Annotated[int | None, Query(ge=1, le=MAX_WAVE, description="the number of a wave, of a campaign of waves")]
+
+
+def release_name(wave: int | None, pooled: int | None) -> str:
+    """What a question is about: a plain campaign's curve, or one release of a campaign of waves."""
+    if wave is not None and pooled is not None:
+        raise InvalidQuery("name one of wave and pooled")
+    if pooled is not None:
+        return f"pooled {pooled}"
+    return CURVE if wave is None else f"wave {wave}"
 
 
 def campaign_id(text: str) -> bytes:

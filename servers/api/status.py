@@ -6,6 +6,7 @@ from campaign.spec import TIME_FORMAT, to_base64url
 from servers.lifecycle.admission import is_closed
 from servers.server import Server
 from servers.storage.campaigns import Entry
+from servers.storage.waves import Wave
 
 
 async def status_of(server: Server, entry: Entry) -> dict[str, object]:
@@ -29,14 +30,28 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
         "agreed": wave.agreed,
         "freezes": wave.freezes,
         "seal": campaign.seal,
-        "closes": None if campaign.closes is None else campaign.closes.strftime(TIME_FORMAT),
+        "closes": None if campaign.ends is None else campaign.ends.strftime(TIME_FORMAT),
         "closed": is_closed(campaign, server.clock()),
         "checked": campaign.checked,
         "rejected": wave.rejected,
     }
+    if campaign.waves is not None:
+        about |= {"wave": wave.number, "consent": campaign.consent(wave.number)}
+        about["waves"] = [_wave(server, campaign.id, one) for one in storage.waves.all(campaign.id)]
     if wave.set is None:
         return about
-    job = storage.jobs.get(campaign.id)
+    job = storage.jobs.get(campaign.id, wave.number)
     about |= {"count": wave.set.count, "orphans": wave.set.orphans, "kept": storage.waves.left_out(campaign.id)}
     about |= {"checksum": to_base64url(wave.set.checksum), "phase": job.phase, "progress": round(job.progress, 4)}
+    return about | ({} if job.problem is None else {"problem": job.problem})
+
+
+def _wave(server: Server, campaign: bytes, wave: Wave) -> dict[str, object]:
+    """One wave of several, in a line."""
+    about: dict[str, object] = {"number": wave.number, "state": wave.state, "rejected": wave.rejected}
+    if wave.set is None:
+        return about | {"count": server.storage.uploads.in_wave(campaign, wave.number), "agreed": wave.agreed}
+    job = server.storage.jobs.get(campaign, wave.number)
+    about |= {"count": wave.set.count, "orphans": wave.set.orphans, "checksum": to_base64url(wave.set.checksum)}
+    about |= {"phase": job.phase, "progress": round(job.progress, 4)}
     return about | ({} if job.problem is None else {"problem": job.problem})

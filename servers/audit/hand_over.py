@@ -20,23 +20,23 @@ from client.identity import Identity
 from client.program import BadSettings
 from servers.release.evidence import Evidence
 from servers.release.publish import source
+from servers.release.releases import CURVE, Release, find, releases
 from servers.release.statement import state
 from servers.settings import Settings
-from servers.storage.campaigns import Entry
 from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
-from servers.storage.waves import UploadSet
 
 
 def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of this server."""
     with closing(Storage(settings.database_url, look=True)) as storage:
-        entry, sealed = _sealed(storage, campaign_id)
+        release = _release(storage, campaign_id)
+        entry, sealed = release.entry, release.sealed
         ids = b"".join(storage.uploads.ids(entry.campaign.id))
     folder = Folder(settings.data, entry.campaign.id)
     if sealed.key_file is None or not is_whole(folder.keys, sealed.key_file):
         raise NotSealed("the keys are not in one file yet; wait until the curve is ready")
-    noise = source(settings.role, entry, sealed)
+    noise = source(settings.role, release)
     statement = state(Identity.load(settings.identity_file, settings.role), entry.campaign, sealed, noise)
     _make(out)
     _write(out / "campaign.json", entry.campaign.canonical)
@@ -50,7 +50,8 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
 def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
     """For the auditor of the other server."""
     with closing(Storage(settings.database_url, look=True)) as storage:
-        entry, sealed = _sealed(storage, campaign_id)
+        release = _release(storage, campaign_id)
+        entry, sealed = release.entry, release.sealed
     folder = Folder(settings.data, entry.campaign.id)
     kept = Evidence(folder.path, sealed.checksum)
     if kept.statement() is None:
@@ -59,7 +60,7 @@ def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
     _write(out / "campaign.json", entry.campaign.canonical)
     for file in (file for file in kept.folder.iterdir() if file.suffix != ".partial"):
         _write(out / file.name, file.read_bytes())
-    covers = source(settings.role, entry, sealed).covers
+    covers = source(settings.role, release).covers
     for kind, dtype in (("release", np.int64), ("noised", np.uint64)):
         curve = folder.load_curve(kind, covers, entry.campaign.bits, dtype)
         if curve is not None:
@@ -68,13 +69,12 @@ def evidence(settings: Settings, campaign_id: str, out: Path) -> None:
             _write(out / f"{kind}.npy", body.getvalue())
 
 
-def _sealed(storage: Storage, campaign_id: str) -> tuple[Entry, UploadSet]:
+def _release(storage: Storage, campaign_id: str) -> Release:
     try:
         given = from_base64url(campaign_id, ID_BYTES, "a campaign's id")
     except ValueError as error:
         raise InvalidInput(str(error)) from None
-    entry = storage.campaigns.get(given)
-    return entry, storage.waves.get(given).sealed
+    return find(releases(storage.campaigns.get(given), storage.waves.all(given)), CURVE)
 
 
 def _make(out: Path) -> None:

@@ -4,7 +4,7 @@ Shares leave this room wrapped up (`Unnoised`).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +51,12 @@ async def whole_share(campaign: Campaign, file: KeyFile, executor: Executor, rep
     return (await complete(file, executor, report)).curve(campaign)
 
 
-def saved_share(campaign: Campaign, file: KeyFile) -> Unnoised | None:
-    """The whole share as it was saved, if it is complete."""
-    result = Sum(file)
-    return result.curve(campaign) if result.is_complete else None
+def saved_share(campaign: Campaign, files: Sequence[KeyFile]) -> Unnoised | None:
+    """The whole share of some key files together as it was saved, if it is complete."""
+    sums = [Sum(file) for file in files]
+    for more in sums[1:]:
+        sums[0].total = field.add(sums[0].total, more.total)
+    return sums[0].curve(campaign) if all(one.is_complete for one in sums) else None
 
 
 class CheckedShare:

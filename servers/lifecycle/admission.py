@@ -99,13 +99,13 @@ def refusal_at(campaign: Campaign, now: datetime) -> Problem | None:
     if campaign.opens is not None and now < campaign.opens:
         return NotYetOpen(f"uploads start at {campaign.opens.strftime(TIME_FORMAT)}")
     if is_closed(campaign, now):
-        assert campaign.closes is not None
-        return CampaignClosed(f"uploads ended at {campaign.closes.strftime(TIME_FORMAT)}")
+        assert campaign.ends is not None
+        return CampaignClosed(f"uploads ended at {campaign.ends.strftime(TIME_FORMAT)}")
     return None
 
 
 def is_closed(campaign: Campaign, now: datetime) -> bool:
-    return campaign.closes is not None and now >= campaign.closes
+    return campaign.ends is not None and now >= campaign.ends
 
 
 def rows(data: bytes, campaign: Campaign, role: int) -> list[Row]:
@@ -124,6 +124,7 @@ class Facts:
 
     campaign: Campaign
     is_open: bool
+    wave: int  # the newest, into which uploads go
     stored: int  # uploads of the campaign
     erased: int  # and how many more were stored and withdrawn
     used: int  # uploads of the sender

@@ -1,11 +1,21 @@
 """Spending: by this server's own ledger, before anything that it pays for leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from campaign.spec import Campaign
 from servers.storage.ledger import Ledger
 from servers.storage.storage import Writer
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who pays for a release: the waves in it, each up to what its parties consented to."""
+
+    campaign: bytes
+    release: str  # what the ledger calls its curve
+    epsilon: float
+    limits: Mapping[int, float]
 
 
 class Budget:
@@ -13,18 +23,18 @@ class Budget:
         self._ledger, self._writer, self._clock = ledger, writer, clock
         self._paid: set[tuple[bytes, str]] = set()  # an expense that is recorded stays so
 
-    async def spend_curve(self, campaign: Campaign) -> None:
+    async def spend_curve(self, account: Account) -> None:
         """The curve is paid for once, before the first share of it leaves."""
-        await self._spend(campaign, "curve", campaign.epsilon)
+        await self._spend(account, account.release, account.epsilon)
 
-    async def spend(self, campaign: Campaign, purpose: str, epsilon: float) -> None:
+    async def spend(self, account: Account, purpose: str, epsilon: float) -> None:
         """From the reserve: the curve's own epsilon is set aside whether or not it has been asked for yet."""
-        await self.spend_curve(campaign)
-        await self._spend(campaign, purpose, epsilon)
+        await self.spend_curve(account)
+        await self._spend(account, purpose, epsilon)
 
-    async def _spend(self, campaign: Campaign, purpose: str, epsilon: float) -> None:
-        if (campaign.id, purpose) in self._paid:
+    async def _spend(self, account: Account, purpose: str, epsilon: float) -> None:
+        if (account.campaign, purpose) in self._paid:
             return
-        limit, now = campaign.total_epsilon, self._clock()
-        await self._writer.run(lambda: self._ledger.spend(campaign.id, purpose, epsilon, limit, now))
-        self._paid.add((campaign.id, purpose))
+        campaign, limits, now = account.campaign, account.limits, self._clock()
+        await self._writer.run(lambda: self._ledger.spend(campaign, purpose, epsilon, limits, now))
+        self._paid.add((campaign, purpose))

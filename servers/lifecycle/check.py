@@ -7,8 +7,8 @@
     5. what failed is put aside, its sum is subtracted, the rest is sealed; or, if that is too little, the wave is open
        again
 
-Every step is durable or can be made again, and each server goes through them at its own pace. A campaign has one
-challenge for ever: both parts follow from secrets that were committed to in the campaign itself.
+Every step is durable or can be made again, and each server goes through them at its own pace. A wave has one challenge
+for ever: both parts follow from secrets that were committed to in the campaign itself.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from servers.storage import objects
 from servers.storage.campaigns import Entry
 from servers.storage.objects import SET_CONTEXT, Expected, Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import OPEN, UploadSet, Wave
+from servers.storage.waves import OPEN, UploadSet, Wave, least_uploads
 
 AT_ONCE = 1 << 16  # messages in one answer
 
@@ -53,7 +53,7 @@ class Checker:
     """Takes one wave through the check."""
 
     role: int
-    folder: Callable[[bytes], Folder]
+    folder: Callable[[bytes, int], Folder]
     storage: Storage
     writer: Writer
     peer: PeerClient
@@ -64,13 +64,13 @@ class Checker:
 
     async def run(self, entry: Entry, wave: Wave, note: Note) -> Wave:
         """Returns the wave, sealed or open again."""
-        campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id), wave.set
+        campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id, wave.number), wave.set
         assert candidates is not None
         note("writing keys", 0.0)
         folder.make()
-        digest = await self._files(campaign, folder, candidates, note)
+        digest = await self._files(campaign, wave, candidates, note)
         self.crash("check-files-written")
-        seeds = await self._seeds(entry)
+        seeds = await self._seeds(campaign, wave)
         self.crash("check-seeds-exchanged")
 
         async def report(done: float) -> None:
@@ -83,19 +83,19 @@ class Checker:
             await asyncio.to_thread(folder.save_messages, candidates.checksum, share.messages.to_bytes())
         self.crash("check-messages-saved")
         note("waiting for the other server", 1.0)
-        theirs = await self._peer_messages(campaign, candidates)
+        theirs = await self._peer_messages(campaign, wave.number, candidates)
         pair = (share.messages, theirs) if self.role == 0 else (theirs, share.messages)
         accepted = accept(*pair, check.challenge(file.type))
         return await self._settle(entry, wave, file, share, accepted)
 
-    async def _files(self, campaign: Campaign, folder: Folder, candidates: UploadSet, note: Note) -> bytes:
+    async def _files(self, campaign: Campaign, wave: Wave, candidates: UploadSet, note: Note) -> bytes:
         """Keys and proofs, written anew where they are missing or damaged; the digest of the keys."""
-        known = candidates.key_file
+        known, folder = candidates.key_file, self.folder(campaign.id, wave.number)
         if known is not None and (known in self.seen or await asyncio.to_thread(_are_whole, folder, known)):
             self.seen.add(known)
             return known
         expected = Expected(campaign.key_type(self.role), candidates.count, candidates.checksum)
-        rows = self.storage.uploads.rows(campaign.id, objects.CHUNK)
+        rows = self.storage.uploads.rows(campaign.id, objects.CHUNK, wave.number)
 
         def write() -> bytes:
             def progress(done: int) -> None:
@@ -105,26 +105,27 @@ class Checker:
 
         digest = await asyncio.to_thread(write)
         await asyncio.to_thread(folder.drop_messages, candidates.checksum)  # of other keys under these ids, perhaps
-        await self.writer.run(lambda: self.storage.waves.keep_key_file(campaign.id, digest))
+        await self.writer.run(lambda: self.storage.waves.keep_key_file(campaign.id, digest, wave.number))
         return digest
 
-    async def _seeds(self, entry: Entry) -> tuple[bytes, bytes]:
-        """Both parts of the challenge, ours first told to the other server."""
-        campaign, mine, theirs = entry.campaign, self.identity.check_seed(entry.campaign), entry.peer_seed
+    async def _seeds(self, campaign: Campaign, wave: Wave) -> tuple[bytes, bytes]:
+        """Both parts of the wave's challenge, ours first told to the other server."""
+        number, mine, theirs = wave.number, self.identity.check_seed(campaign, wave.number), wave.peer_seed
         if theirs is None:
             message = CheckSeed(digest=campaign.digest, seed=mine).to_json().encode()
             try:
-                answer = read(CheckSeed, await self.peer.call("POST", campaign.id, "/challenge", content=message))
+                path = f"/challenge?wave={number}"
+                answer = read(CheckSeed, await self.peer.call("POST", campaign.id, path, content=message))
             except (PeerUnavailable, Unavailable) as problem:
                 raise Later(problem.detail) from None
             check_digest(campaign.digest, answer.digest)
-            if not fits(campaign, 1 - self.role, answer.seed):
+            if not fits(campaign, 1 - self.role, answer.seed, number):
                 raise ChallengeMismatch("the other server's part of the challenge is not the one it committed to")
             theirs = answer.seed
-            await self.writer.run(lambda: self.storage.campaigns.keep_peer_seed(campaign.id, theirs))
+            await self.writer.run(lambda: self.storage.waves.keep_peer_seed(campaign.id, theirs, number))
         return (mine, theirs) if self.role == 0 else (theirs, mine)
 
-    async def _peer_messages(self, campaign: Campaign, candidates: UploadSet) -> Messages:
+    async def _peer_messages(self, campaign: Campaign, number: int, candidates: UploadSet) -> Messages:
         parts = []
         for start in range(0, candidates.count, AT_ONCE):
             stop = min(start + AT_ONCE, candidates.count)
@@ -132,7 +133,8 @@ class Checker:
             message = CheckMessagesQuery.model_validate(about).to_json().encode()
             most = MESSAGE_BYTES * AT_ONCE
             try:
-                data = await self.peer.call("POST", campaign.id, "/messages", content=message, most=most)
+                path = f"/messages?wave={number}"
+                data = await self.peer.call("POST", campaign.id, path, content=message, most=most)
                 parts.append(Messages.from_bytes(data, stop - start))
             except (PeerUnavailable, Unavailable) as problem:
                 raise Later(problem.detail) from None
@@ -143,15 +145,15 @@ class Checker:
     async def _settle(
         self, entry: Entry, wave: Wave, file: KeyFile, share: CheckedShare, accepted: NDArray[np.bool_]
     ) -> Wave:
-        campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id), wave.set
+        campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id, wave.number), wave.set
         assert candidates is not None
-        rejected, checksum = await asyncio.to_thread(self._divide, campaign.id, accepted)
+        rejected, checksum = await asyncio.to_thread(self._divide, campaign.id, wave.number, accepted)
         final = UploadSet(file.count - len(rejected), checksum, candidates.orphans, candidates.checksum, None)
-        if final.count >= campaign.min_uploads:
-            final = await asyncio.to_thread(self._keep, campaign, final, rejected, share, accepted)
+        if final.count >= least_uploads(campaign):
+            final = await asyncio.to_thread(self._keep, campaign, wave.number, final, rejected, share, accepted)
         self.crash("check-decided")
         settled = await self.writer.run(
-            lambda: self.storage.waves.settle(campaign.id, candidates.checksum, sorted(rejected), final)
+            lambda: self.storage.waves.settle(campaign.id, candidates.checksum, sorted(rejected), final, wave.number)
         )
         self.crash("check-settled")
         metrics.REJECTED.inc(len(rejected))
@@ -160,11 +162,11 @@ class Checker:
         await asyncio.to_thread(folder.drop_candidates)
         return settled
 
-    def _divide(self, campaign_id: bytes, accepted: NDArray[np.bool_]) -> tuple[set[bytes], bytes]:
+    def _divide(self, campaign_id: bytes, number: int, accepted: NDArray[np.bool_]) -> tuple[set[bytes], bytes]:
         """The ids that failed, and the checksum of the others."""
         rejected: set[bytes] = set()
         hashed, done = hashlib.sha256(SET_CONTEXT), 0
-        for part in self.storage.uploads.ids(campaign_id):
+        for part in self.storage.uploads.ids(campaign_id, number):
             ids = np.frombuffer(part, np.uint8).reshape(-1, UPLOAD_ID_BYTES)
             passed = accepted[done : done + len(ids)]
             hashed.update(ids[passed].tobytes())
@@ -175,14 +177,15 @@ class Checker:
     def _keep(
         self,
         campaign: Campaign,
+        number: int,
         final: UploadSet,
         rejected: set[bytes],
         share: CheckedShare,
         accepted: NDArray[np.bool_],
     ) -> UploadSet:
         """Keys, sum and messages of what passed, on disk before anything is settled."""
-        folder, type = self.folder(campaign.id), campaign.key_type(self.role)
-        rows = self.storage.uploads.rows(campaign.id, objects.CHUNK)
+        folder, type = self.folder(campaign.id, number), campaign.key_type(self.role)
+        rows = self.storage.uploads.rows(campaign.id, objects.CHUNK, number)
         kept = ([row for row in some if row[0] not in rejected] for some in rows)
         digest = objects.write_keys(folder.keys, kept, Expected(type, final.count, final.checksum), lambda _: None)
         told = Messages(np.ascontiguousarray(share.messages.words[:, accepted]))
@@ -195,18 +198,18 @@ def _are_whole(folder: Folder, keys: bytes) -> bool:
     return objects.is_whole(folder.candidates, keys) and proofs_are_whole(folder.proofs)
 
 
-def tell_seed(identity: Identity, entry: Entry, state: str, given: CheckSeed) -> CheckSeed:
-    """The other server asks for this one's part of the challenge, and tells its own.
+def tell_seed(identity: Identity, entry: Entry, wave: Wave, given: CheckSeed) -> CheckSeed:
+    """The other server asks for this one's part of a wave's challenge, and tells its own.
 
-    Only when nothing can be uploaded any more; and only the one challenge that the campaign was made with.
+    Only when nothing can be added to the wave any more; and only the one challenge that the campaign was made with.
     """
     campaign = entry.campaign
     check_digest(campaign.digest, given.digest)
-    if state == OPEN:
+    if wave.state == OPEN:
         raise Unavailable("uploads are not frozen here; there is no challenge before that", retry_after=2)
-    if not fits(campaign, 1 - identity.role, given.seed):
+    if not fits(campaign, 1 - identity.role, given.seed, wave.number):
         raise ChallengeMismatch("this is not the part of the challenge that the campaign commits the caller to")
-    return CheckSeed(digest=campaign.digest, seed=identity.check_seed(campaign))
+    return CheckSeed(digest=campaign.digest, seed=identity.check_seed(campaign, wave.number))
 
 
 def tell_messages(folder: Folder, campaign: Campaign, asked: CheckMessagesQuery) -> bytes:

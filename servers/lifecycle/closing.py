@@ -1,4 +1,4 @@
-"""Campaigns with seal = "at-closing": at their closing time, by this server's clock, they are sealed by themselves.
+"""What closes by itself, by this server's clock: campaigns with seal = "at-closing", and waves that are due.
 
 Both servers look. Server 0 begins at once; server 1 gives it a while, so that as a rule one of them runs the protocol,
 and does it itself where server 0 is away. Nothing is remembered but in the database: after a restart it goes on.
@@ -14,7 +14,9 @@ from campaign.spec import Campaign, to_base64url
 from servers import log
 from servers.lifecycle.admission import seals_itself
 from servers.lifecycle.seal import Sealer
+from servers.lifecycle.waves import is_due
 from servers.storage.storage import Storage
+from servers.storage.waves import FROZEN
 
 LOOK_S = 2.0
 TURN_S = 20  # that server 1 waits for server 0
@@ -49,26 +51,33 @@ class Closer:
     async def _run(self) -> None:
         while True:
             try:
-                for campaign in await asyncio.to_thread(self.due):
-                    await self._seal(campaign)
+                for campaign, number in await asyncio.to_thread(self.due):
+                    await self._seal(campaign, number)
             except Exception as error:  # a busy database: the next look finds it again
                 log.event("closing-failed", error=type(error).__name__)
             await asyncio.sleep(self._look_s)
 
-    def due(self) -> list[Campaign]:
+    def due(self) -> list[tuple[Campaign, int]]:
         now = self._clock() - self._patience
-        waiting = [name for name in self._storage.waves.not_fixed() if name not in self._too_few]
-        campaigns = [self._storage.campaigns.fixed(name).campaign for name in waiting]
-        return [campaign for campaign in campaigns if seals_itself(campaign, now)]
+        waiting = [(name, number) for name, number in self._storage.waves.not_fixed() if name not in self._too_few]
+        each = [(self._storage.campaigns.fixed(name).campaign, number) for name, number in waiting]
+        return [(campaign, number) for campaign, number in each if self._is_due(campaign, number, now)]
 
-    async def _seal(self, campaign: Campaign) -> None:
+    def _is_due(self, campaign: Campaign, number: int, now: datetime) -> bool:
+        if campaign.waves is None:
+            return seals_itself(campaign, now)
+        # A wave that is frozen has closed: what is left of its sealing is done, whoever began it.
+        frozen = self._storage.waves.get(campaign.id, number).state == FROZEN
+        return frozen or is_due(self._storage, campaign, number, now)
+
+    async def _seal(self, campaign: Campaign, number: int) -> None:
         name = to_base64url(campaign.id)
         try:
-            wave, _ = await self._sealer.seal(campaign, by_operator=False)
+            wave, _ = await self._sealer.seal(campaign, number, by_operator=False)
         except Problem as problem:
             if isinstance(problem, TooFewUploads):
                 self._too_few.add(campaign.id)
-            log.event("not-sealed-at-closing", campaign=name, code=problem.code)
+            log.event("not-sealed-at-closing", campaign=name, wave=number, code=problem.code)
             return
-        log.event("sealed-at-closing", campaign=name, state=wave.state)
+        log.event("sealed-at-closing", campaign=name, wave=number, state=wave.state)
         self._call()

@@ -28,17 +28,19 @@ class FrozenIds:
         self._storage = storage
         self._looks: dict[tuple[Hashable, ...], asyncio.Task[Any]] = {}
 
-    async def answer(self, campaign: Campaign, asked: IdsQuery) -> bytes:
+    async def answer(self, campaign: Campaign, number: int, asked: IdsQuery) -> bytes:
         """The other server's question."""
-        wave = await asyncio.to_thread(self._storage.waves.get, campaign.id)
+        wave = await asyncio.to_thread(self._storage.waves.get, campaign.id, number)
         if wave.state == OPEN or wave.freezes != asked.freeze:
             raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")
         if asked.level == asked.depth:
-            return await asyncio.to_thread(self.of_leaves, campaign.id, asked.nodes, asked.depth, asked.after)
+            return await asyncio.to_thread(self.of_leaves, campaign.id, number, asked.nodes, asked.depth, asked.after)
         tree = await self.tree(campaign.id, wave, asked.depth, patience_s=PATIENCE_S)
         return tree.children(asked.level, asked.nodes).tobytes()
 
-    def of_leaves(self, campaign_id: bytes, leaves: Collection[int], depth: int, after: bytes | None) -> bytes:
+    def of_leaves(
+        self, campaign_id: bytes, number: int, leaves: Collection[int], depth: int, after: bytes | None
+    ) -> bytes:
         """The ids of some leaves, those behind `after`; at most IDS_AT_ONCE, so that whoever gets so many asks on."""
         parts, room = [], IDS_AT_ONCE
         for leaf in leaves:
@@ -46,7 +48,7 @@ class FrozenIds:
             if after is not None and behind is not None and behind <= after:
                 continue
             start = first if after is None or after < first else after + b"\0"
-            part = self._storage.uploads.ids_between(campaign_id, start, behind, room)
+            part = self._storage.uploads.ids_between(campaign_id, start, behind, room, number)
             parts.append(part)
             room -= len(part) // UPLOAD_ID_BYTES
             if not room:
@@ -54,20 +56,21 @@ class FrozenIds:
         return b"".join(parts)
 
     async def tree(self, campaign_id: bytes, wave: Wave, depth: int, *, patience_s: float | None = None) -> IdTree:
-        key = campaign_id, wave.freezes, wave.set, depth
-        return await self._look(key, lambda: IdTree.of(self._storage.uploads.ids(campaign_id), depth), patience_s)
+        key = campaign_id, wave.number, wave.freezes, wave.set, depth
+        ids = self._storage.uploads.ids
+        return await self._look(key, lambda: IdTree.of(ids(campaign_id, wave.number), depth), patience_s)
 
     async def checksum(
         self, campaign_id: bytes, wave: Wave, leave: Collection[bytes], *, patience_s: float | None = None
     ) -> bytes:
         """Of the set without some ids, all of which must be here."""
         out = frozenset(leave)
-        key = campaign_id, wave.freezes, wave.set, out
-        return await self._look(key, lambda: self._checksum(campaign_id, out), patience_s)
+        key = campaign_id, wave.number, wave.freezes, wave.set, out
+        return await self._look(key, lambda: self._checksum(campaign_id, wave.number, out), patience_s)
 
-    def _checksum(self, campaign_id: bytes, leave: frozenset[bytes]) -> bytes:
+    def _checksum(self, campaign_id: bytes, number: int, leave: frozenset[bytes]) -> bytes:
         hashed, left = hashlib.sha256(SET_CONTEXT), 0
-        for part in self._storage.uploads.ids(campaign_id):
+        for part in self._storage.uploads.ids(campaign_id, number):
             if leave:
                 kept = b"".join(i for i in split_ids(part) if i not in leave)
                 left += (len(part) - len(kept)) // UPLOAD_ID_BYTES

@@ -42,34 +42,38 @@ from servers.lifecycle.id_tree import (
     difference,
 )
 from servers.lifecycle.seal_wire import LEAVING_AT_ONCE, NO_SET, STATES, Agreed, Frozen, IdsQuery, Step
+from servers.lifecycle.waves import is_by_hand, is_due
 from servers.peer import PeerClient
 from servers.storage.objects import split_ids
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave
+from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave, least_uploads
 
 ASK_AGAIN_S = 0.5
 TRIES = 1200  # a look at 10^8 ids takes minutes
 
 
-def freeze(storage: Storage, campaign: Campaign, now: datetime) -> Frozen:
+def freeze(storage: Storage, campaign: Campaign, now: datetime, number: int = 0) -> Frozen:
     """Steps 1 and 2: take no more uploads, and say what is here."""
-    wave = storage.waves.freeze(campaign.id, closed=seals_itself(campaign, now))
-    count, fixed = storage.campaigns.get(campaign.id).stored, NO_SET if wave.set is None else wave.set.checksum
+    closed = seals_itself(campaign, now) or is_due(storage, campaign, number, now)
+    wave = storage.waves.freeze(campaign.id, number, closed=closed)
+    count, fixed = storage.uploads.in_wave(campaign.id, number), NO_SET if wave.set is None else wave.set.checksum
     return Frozen(wave.state, wave.freezes, campaign.digest, count, fixed)
 
 
-async def accept(storage: Storage, writer: Writer, ids: FrozenIds, campaign: Campaign, step: Step) -> Wave:
+async def accept(
+    storage: Storage, writer: Writer, ids: FrozenIds, campaign: Campaign, step: Step, number: int = 0
+) -> Wave:
     """Step 5 on the other side: the set is what is here without what was named, and has this checksum."""
-    wave, leave = await asyncio.to_thread(_proposed, storage, campaign.id, step.set)
+    wave, leave = await asyncio.to_thread(_proposed, storage, campaign.id, number, step.set)
     if wave.set is None and wave.state == FROZEN and wave.freezes == step.freeze:
         here = await ids.checksum(campaign.id, wave, leave, patience_s=PATIENCE_S)
         if here != step.set:
             raise PeerMismatch("the set to agree on is not what is here without the uploads that were named")
-    return await writer.run(lambda: storage.waves.fix(campaign.id, step.freeze, step.set, leave))
+    return await writer.run(lambda: storage.waves.fix(campaign.id, step.freeze, step.set, leave, number))
 
 
-def _proposed(storage: Storage, campaign_id: bytes, checksum: bytes) -> tuple[Wave, list[bytes]]:
-    return storage.waves.get(campaign_id), storage.waves.leaving(campaign_id, checksum)
+def _proposed(storage: Storage, campaign_id: bytes, number: int, checksum: bytes) -> tuple[Wave, list[bytes]]:
+    return storage.waves.get(campaign_id, number), storage.waves.leaving(campaign_id, checksum)
 
 
 class Sealer:
@@ -92,15 +96,17 @@ class Sealer:
         self._locks.pop(campaign_id, None)
         self._ids.forget(campaign_id)
 
-    async def seal(self, campaign: Campaign, *, by_operator: bool = True) -> tuple[Wave, int]:
+    async def seal(self, campaign: Campaign, number: int = 0, *, by_operator: bool = True) -> tuple[Wave, int]:
         """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
-            if by_operator:
-                await self._writer.run(lambda: self._storage.waves.agree(campaign.id))
-            return await self._seal(campaign)
+            if by_operator and is_by_hand(campaign):
+                await self._writer.run(lambda: self._storage.waves.agree(campaign.id, number))
+            return await self._seal(campaign, number)
 
     async def reopen(self, campaign: Campaign) -> None:
         """Undo a freeze on both sides: this one first, so that no set can be fixed here by what was listed before."""
+        if campaign.waves is not None:
+            raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
         async with self._locks.setdefault(campaign.id, asyncio.Lock()):
             mine = await asyncio.to_thread(self._storage.waves.get, campaign.id)
             state, freeze = await self._theirs(campaign)
@@ -126,54 +132,54 @@ class Sealer:
             raise PeerMismatch("the other server's status is of another campaign")
         return state, freeze
 
-    async def _seal(self, campaign: Campaign) -> tuple[Wave, int]:
-        run, storage = self._writer.run, self._storage
-        theirs = Frozen.decode(await self._peer.call("POST", campaign.id, "/freeze"))
+    async def _seal(self, campaign: Campaign, number: int) -> tuple[Wave, int]:
+        run, storage, of = self._writer.run, self._storage, f"?wave={number}"
+        theirs = Frozen.decode(await self._peer.call("POST", campaign.id, "/freeze" + of))
         self._crash("seal-frozen-there")
-        mine = await run(lambda: freeze(storage, campaign, self._clock()))
+        mine = await run(lambda: freeze(storage, campaign, self._clock(), number))
         self._crash("seal-frozen-both")
         check_digest(campaign.digest, theirs.digest)
-        wave = await asyncio.to_thread(storage.waves.get, campaign.id)
+        wave = await asyncio.to_thread(storage.waves.get, campaign.id, number)
         apart = await self._compare(campaign, wave, mine, theirs)
         _require_possible(mine, theirs, apart)
         leave, count = split_ids(apart.here), mine.count - len(apart.here) // UPLOAD_ID_BYTES
-        if count < campaign.min_uploads:
+        if count < least_uploads(campaign):
             await self._thaw(campaign, mine, theirs)
             raise TooFewUploads(
                 f"{count} uploads reached both servers, the campaign promised at least "
                 f"{campaign.min_uploads}; it is open again"
             )
         checksum = mine.set if mine.is_fixed else await self._ids.checksum(campaign.id, wave, leave)
-        await self._name(campaign, theirs, checksum, apart.there)
+        await self._name(campaign, number, theirs, checksum, apart.there)
         self._crash("seal-named-there")
         step = Step(theirs.freeze, campaign.digest, checksum).encode()
-        reply = Agreed.decode(await self._ask(campaign, "/agree", step))
+        reply = Agreed.decode(await self._ask(campaign, "/agree" + of, step))
         if (reply.count, reply.checksum) != (count, to_base64url(checksum)):
             raise PeerMismatch("the other server sealed another set of uploads")
         self._crash("seal-sealed-there")
-        wave = await run(lambda: storage.waves.fix(campaign.id, mine.freeze, checksum, leave))
+        wave = await run(lambda: storage.waves.fix(campaign.id, mine.freeze, checksum, leave, number))
         self._crash("seal-sealed-both")
         return wave, reply.orphans
 
     async def _compare(self, campaign: Campaign, wave: Wave, mine: Frozen, theirs: Frozen) -> Difference:
         """Step 3: what only one side has."""
         depth = depth_for(max(mine.count, theirs.count))
-        questions = _Questions(self, campaign, theirs.freeze, depth)
+        questions = _Questions(self, campaign, wave.number, theirs.freeze, depth)
 
         async def ours(leaves: Sequence[int]) -> bytes:
             def part(after: bytes | None) -> Awaitable[bytes]:
-                return asyncio.to_thread(self._ids.of_leaves, campaign.id, leaves, depth, after)
+                return asyncio.to_thread(self._ids.of_leaves, campaign.id, wave.number, leaves, depth, after)
 
             return await _all_ids(part)
 
         tree = await self._ids.tree(campaign.id, wave, depth)
         return await difference(tree, questions.children, ours, questions.ids)
 
-    async def _name(self, campaign: Campaign, theirs: Frozen, checksum: bytes, ids: bytes) -> None:
+    async def _name(self, campaign: Campaign, number: int, theirs: Frozen, checksum: bytes, ids: bytes) -> None:
         """Step 4, a part at a time."""
         for start in range(0, len(ids), size := UPLOAD_ID_BYTES * LEAVING_AT_ONCE):
             step = Step(theirs.freeze, campaign.digest, checksum, ids[start : start + size])
-            await self._peer.call("POST", campaign.id, "/leave", content=step.encode())
+            await self._peer.call("POST", campaign.id, f"/leave?wave={number}", content=step.encode())
 
     async def _ask(self, campaign: Campaign, what: str, content: bytes) -> bytes:
         """A question that the other side may need a long look for."""
@@ -193,10 +199,11 @@ class Sealer:
 
 @dataclass(frozen=True)
 class _Questions:
-    """About the other side's ids, in one freeze of a campaign."""
+    """About the other side's ids, in one freeze of a wave."""
 
     of: Sealer
     campaign: Campaign
+    wave: int
     freeze: int
     depth: int
 
@@ -220,7 +227,7 @@ class _Questions:
             nodes=list(nodes),
             after=after,
         )
-        return await self.of._ask(self.campaign, "/ids", query.to_json().encode())
+        return await self.of._ask(self.campaign, f"/ids?wave={self.wave}", query.to_json().encode())
 
     def _require_ids(self, leaves: Sequence[int], part: bytes, after: bytes | None) -> None:
         ids, asked = split_ids(part), set(leaves)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -18,17 +19,19 @@ from campaign.errors import Problem
 from campaign.spec import to_base64url
 from servers import log, metrics
 from servers.compute.executor import Executor
-from servers.compute.shares import whole_share
+from servers.compute.shares import saved_share, whole_share
+from servers.compute.unnoised import Unnoised
 from servers.lifecycle.check import Checker, Later
 from servers.release import noised
-from servers.release.publish import key_file, source
+from servers.release.publish import key_file, key_files, source
+from servers.release.releases import Release, releases
 from servers.settings import Settings
 from servers.storage import objects
 from servers.storage.campaigns import Entry
 from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, SEALED, UploadSet
+from servers.storage.waves import CHECKING, SEALED, UploadSet, Wave
 
 LEASE_S = 15.0
 RENEW_S = 1.0
@@ -58,7 +61,7 @@ class Workman:
         self._clock, self._crash, self._owner = clock, crash, secrets.token_hex(8)
         self._task: asyncio.Task[None] | None = None
         self._called = asyncio.Event()
-        self._patience: dict[bytes, float] = {}  # seconds until the other server is asked again
+        self._patience: dict[tuple[bytes, int], float] = {}  # seconds until the other server is asked again
         self._hands: dict[tuple[bytes, int], asyncio.Task[None]] = {}
 
     def start(self) -> None:
@@ -112,14 +115,14 @@ class Workman:
             if not await self._steps(held):
                 return  # the wave is open again, and the job is gone; one of this name is another one
             end, until = Job(job.campaign, job.wave, READY, 1.0), 0.0
-            self._patience.pop(job.campaign, None)
+            self._patience.pop((job.campaign, job.wave), None)
         except asyncio.CancelledError:
             # Whoever comes next need not wait for the lease's end.
             await self._write(replace(held.job, phase="waiting"), 0.0)
             raise
         except Later:
-            wait = self._patience.get(job.campaign, RETRY_LATER_S)
-            self._patience[job.campaign] = min(2 * wait, RETRY_FAILED_S)
+            wait = self._patience.get((job.campaign, job.wave), RETRY_LATER_S)
+            self._patience[job.campaign, job.wave] = min(2 * wait, RETRY_FAILED_S)
             end, until = held.job, self._clock() + wait
         except Exception as error:
             problem = str(error) if isinstance(error, Problem) else type(error).__name__
@@ -143,7 +146,7 @@ class Workman:
     async def _steps(self, held: "_Held") -> bool:
         """False if the wave takes uploads again."""
         entry = await asyncio.to_thread(self._storage.campaigns.get, held.job.campaign)
-        wave = await asyncio.to_thread(self._storage.waves.get, held.job.campaign)
+        wave = await asyncio.to_thread(self._storage.waves.get, held.job.campaign, held.job.wave)
         if wave.state == CHECKING:
             try:
                 wave = await self._checker.run(entry, wave, held.note)
@@ -151,19 +154,19 @@ class Workman:
                 raise _not_sealed("uploads are not the agreed") from None
             if wave.state != SEALED:
                 return False
-        await asyncio.to_thread(Folder(self._settings.data, entry.campaign.id).drop_candidates)
-        sealed = wave.sealed
+        await asyncio.to_thread(Folder(self._settings.data, entry.campaign.id, wave.number).drop_candidates)
         held.note("writing keys", 0.0)
-        sealed = await self._keys(entry, sealed, held)
+        sealed = await self._keys(entry, wave, held)
         self._crash("keys-written")
         if entry.campaign.bits <= self._settings.curve_bits:
             held.note("evaluating", 0.0)
-            await self._curve(entry, sealed, held)
+            await self._evaluate(entry, wave.number, sealed, held)
         return True
 
-    async def _keys(self, entry: Entry, sealed: UploadSet, held: "_Held") -> UploadSet:
+    async def _keys(self, entry: Entry, wave: Wave, held: "_Held") -> UploadSet:
         """The key file, written anew where it is missing or damaged."""
-        campaign, folder = entry.campaign, Folder(self._settings.data, entry.campaign.id)
+        campaign, folder = entry.campaign, Folder(self._settings.data, entry.campaign.id, wave.number)
+        sealed = wave.sealed
         folder.make()
         if sealed.key_file is not None and await asyncio.to_thread(objects.is_whole, folder.keys, sealed.key_file):
             return sealed
@@ -171,7 +174,7 @@ class Workman:
             log.event("key-file-damaged", campaign=to_base64url(campaign.id))
 
         def write() -> bytes:
-            rows = self._storage.uploads.rows(campaign.id, objects.CHUNK)
+            rows = self._storage.uploads.rows(campaign.id, objects.CHUNK, wave.number)
             expected = objects.Expected(campaign.key_type(self._settings.role), sealed.count, sealed.checksum)
             return objects.write_keys(folder.keys, rows, expected, held.report(sealed.count))
 
@@ -181,24 +184,46 @@ class Workman:
             raise _not_sealed("uploads are not the sealed") from None
         if sealed.key_file not in (None, digest):
             raise _not_sealed("keys are not the sealed")
-        await self._writer.run(lambda: self._storage.waves.keep_key_file(campaign.id, digest))
+        await self._writer.run(lambda: self._storage.waves.keep_key_file(campaign.id, digest, wave.number))
         return replace(sealed, key_file=digest)
 
-    async def _curve(self, entry: Entry, sealed: UploadSet, held: "_Held") -> None:
-        """This server's share of the whole curve, with its noise, on disk."""
+    async def _evaluate(self, entry: Entry, number: int, sealed: UploadSet, held: "_Held") -> None:
+        """The share of this wave's keys, kept here; then every release that ends with this wave, with its noise."""
         campaign, started = entry.campaign, time.monotonic()
-        folder, noise = Folder(self._settings.data, campaign.id), source(self._settings.role, entry, sealed)
 
         async def report(done: float) -> None:
             held.note("evaluating", done)
 
-        share = await whole_share(campaign, key_file(self._settings, campaign, sealed), self._executor, report)
+        share = await whole_share(campaign, key_file(self._settings, campaign, number, sealed), self._executor, report)
+        waves = await asyncio.to_thread(self._storage.waves.all, campaign.id)
+        if any(wave.number < number and wave.state != SEALED for wave in waves):
+            raise Later("earlier waves are not sealed yet")
+        for release in releases(entry, [wave for wave in waves if wave.number <= number]).values():
+            if release.last == number and release.plan is None:
+                await self._curve(release, share, started)
+            elif release.last == number:
+                await self._curve(release, await self._pooled(release), started)
+
+    async def _pooled(self, release: Release) -> Unnoised:
+        """The share of several waves' keys, from what was kept of each."""
+        share = await asyncio.to_thread(saved_share, release.campaign, key_files(self._settings, release))
+        if share is None:
+            for number, _ in release.parts:
+                await self._writer.run(partial(self._storage.jobs.again, release.campaign.id, number))
+            raise Later("earlier waves are not evaluated yet")
+        return share
+
+    async def _curve(self, release: Release, share: Unnoised, started: float) -> None:
+        """This server's share of the whole curve, with its noise, on disk."""
+        campaign, noise = release.campaign, source(self._settings.role, release)
+        folder = Folder(self._settings.data, campaign.id, release.last)
         if await asyncio.to_thread(folder.load_curve, "noised", noise.covers, campaign.bits, np.uint64) is not None:
             return
         curve = await asyncio.to_thread(noised.curve, share, noise)
         await asyncio.to_thread(folder.save_curve, "noised", noise.covers, curve)
-        metrics.CURVE_SECONDS.observe(time.monotonic() - started)
-        log.event("curve-ready", campaign=to_base64url(campaign.id), seconds=round(time.monotonic() - started, 2))
+        seconds = time.monotonic() - started
+        metrics.CURVE_SECONDS.observe(seconds)
+        log.event("curve-ready", campaign=to_base64url(campaign.id), release=release.name, seconds=round(seconds, 2))
 
 
 def _not_sealed(what: str) -> Problem:

@@ -3,7 +3,7 @@
 Every other statistic of the distribution is computed from these by the analyst's programs: one definition of each.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ class Question:
     n: int
     count_at: CountAt
     known_errors: Mapping[str, Floats]  # of the strata's curves, once they are ready
+    made_of: Sequence[str] = ()
 
     async def counts(self, index: Index) -> Counts:
         """Values of the stratum at or below each grid index; index -1 is below all."""
@@ -52,6 +53,7 @@ class Question:
             "mechanism": c.mechanism,
             "checked": c.checked,
             "stratum": self.stratum,
+            "made_of": list(self.made_of),
         }
 
 

@@ -31,9 +31,9 @@ from servers.release.answers import Floats, curve_errors
 from servers.release.evidence import Evidence
 from servers.release.groups import GroupQuestion
 from servers.release.noise import covers, set_secret
+from servers.release.releases import CURVE, Release, find, releases
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
-from servers.storage.campaigns import Entry
 from servers.storage.jobs import READY, Job
 from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
@@ -48,10 +48,9 @@ MIN_POINTS = 16  # that can be asked for in one question, however many keys ther
 
 @dataclass
 class Published:
-    """One sealed set, and what is known of it in this process. Nothing of it changes any more; it only grows."""
+    """One release, and what is known of it in this process. Nothing of it changes any more; it only grows."""
 
-    entry: Entry
-    sealed: UploadSet
+    made: Release
     noised: Words | None = None
     counts: Counts | None = None
     errors: dict[str, Floats] = field(default_factory=dict)
@@ -63,7 +62,11 @@ class Published:
 
     @property
     def campaign(self) -> Campaign:
-        return self.entry.campaign
+        return self.made.campaign
+
+    @property
+    def sealed(self) -> UploadSet:
+        return self.made.sealed
 
 
 class Publisher:
@@ -75,31 +78,39 @@ class Publisher:
         self._settings, self._storage, self._peer = settings, storage, peer
         self._identity, self._budget = identity, budget
         self._slots = Slots(settings.limits.evaluations, settings.limits.evaluations_waiting)
-        self._known: dict[bytes, Published] = {}
+        self._known: dict[bytes, dict[str, Published]] = {}
 
     def forget(self, campaign_id: bytes) -> None:
         self._known.pop(campaign_id, None)
 
-    async def open(self, campaign_id: bytes) -> Published:
-        """The campaign's sealed set; a problem if there is none."""
-        known = self._known.get(campaign_id)
-        if known is None:
-            entry = await asyncio.to_thread(self._storage.campaigns.get, campaign_id)
-            wave = await asyncio.to_thread(self._storage.waves.get, campaign_id)
-            known = self._known.setdefault(campaign_id, Published(entry, wave.sealed))
-        return known
+    async def open(self, campaign_id: bytes, name: str = CURVE) -> Published:
+        """A campaign's release; a problem if there is none."""
+        known = self._known.setdefault(campaign_id, {})
+        if name not in known:
+            made = find(await self.releases(campaign_id), name)
+            known.setdefault(name, Published(made))
+        return known[name]
+
+    async def releases(self, campaign_id: bytes) -> dict[str, Release]:
+        """What can be published of a campaign now."""
+
+        def look() -> dict[str, Release]:
+            entry = self._storage.campaigns.get(campaign_id)
+            return releases(entry, self._storage.waves.all(campaign_id))
+
+        return await asyncio.to_thread(look)
 
     # This server's noised shares: all that ever leaves it
 
     async def shares(self, of: Published, positions: Positions | None, gone: Gone) -> Words:
         whole = await self._noised(of)
         if whole is not None:
-            await self._budget.spend_curve(of.campaign)
+            await self._budget.spend_curve(of.made.account)
             return whole if positions is None else whole[positions]
         if positions is None:
             raise await self._not_ready(of)
         keys = await self._few_points(of, positions)
-        await self._budget.spend_curve(of.campaign)
+        await self._budget.spend_curve(of.made.account)
         async with self._slots.one():
             with metrics.EVALUATION_SECONDS.time():
                 share = await share_at(keys, positions, gone)
@@ -109,18 +120,18 @@ class Publisher:
         self._require_small(of, "groups are counted up to 2^{}")
         if await self._noised(of) is None:
             raise await self._not_ready(of)
-        await self._budget.spend(of.campaign, asked.purpose, asked.query.epsilon)
+        await self._budget.spend(of.made.account, asked.purpose, asked.query.epsilon)
         async with self._slots.one():
-            share = await asyncio.to_thread(saved_share, of.campaign, self._key_file(of))
+            share = await asyncio.to_thread(saved_share, of.campaign, key_files(self._settings, of.made))
             if share is None:
-                await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+                await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.made.last)
                 raise await self._not_ready(of)
             return await asyncio.to_thread(noised.groups, share, self._source(of), asked)
 
     # Published counts: the other server's noised shares and ours, added
 
     async def counts_at(self, of: Published, positions: Positions, gone: Gone) -> Counts:
-        whole = await self.whole(of)
+        whole = await self.whole(of) if of.made.plan is None else await self.need_whole(of)
         if whole is not None:
             return whole[positions]
         distinct, back = np.unique(positions, return_inverse=True)
@@ -171,7 +182,7 @@ class Publisher:
                 theirs = await self._peer_shares(of, None)
             except PeerUnavailable:
                 return
-            await self._budget.spend_curve(of.campaign)
+            await self._budget.spend_curve(of.made.account)
             saved = zp.decode(zp.add(of.noised, theirs))
             with suppress(OSError):  # a full disk costs a fetch after the next start
                 await asyncio.to_thread(folder.save_curve, "release", self._covers(of), saved)
@@ -192,7 +203,7 @@ class Publisher:
     async def _peer_noised(self, of: Published, what: str, query: bytes, wanted: int) -> Words:
         """So many elements of the other server, of the same set of uploads, signed; and the signature is kept."""
         assert of.witnessed is not None
-        answer = await self._peer.noised(of.campaign, what, query, wanted)
+        answer = await self._peer.noised(of.campaign, what + _asked(of), query, wanted)
         shares = decode_shares(split(answer)[0], of.campaign, 1 - self._settings.role, wanted)
         if (shares.key_set, shares.uploads) != (of.sealed.checksum, of.sealed.count):
             raise PeerMismatch("the other server answers for another set of uploads")
@@ -219,7 +230,7 @@ class Publisher:
                 return check(kept, *about).statement
             except PeerMismatch:  # damaged here: what is signed anew must be the same, or its answers do not fit
                 log.event("evidence-damaged", campaign=to_base64url(of.campaign.id))
-        data = await self._peer.call("GET", of.campaign.id, "/statement")
+        data = await self._peer.call("GET", of.campaign.id, "/statement" + _asked(of))
         statement = check(data, *about).statement
         await asyncio.to_thread(evidence.keep_statement, data)
         return statement
@@ -239,14 +250,14 @@ class Publisher:
     async def _noised(self, of: Published) -> Words | None:
         """This server's whole noised curve, once the background work has made it."""
         if of.noised is None and of.campaign.bits <= self._settings.curve_bits:
-            job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id)
+            job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id, of.made.last)
             if job.phase == READY:
                 await self._refresh(of)
                 folder, bits = self._folder(of), of.campaign.bits
                 saved = await asyncio.to_thread(folder.load_curve, "noised", self._covers(of), bits, np.uint64)
                 of.noised = cast(Words | None, saved)
                 if saved is None:
-                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.made.last)
         return of.noised
 
     async def _few_points(self, of: Published, positions: Positions) -> KeyBatch:
@@ -273,20 +284,20 @@ class Publisher:
                 file = self._key_file(of)
                 of.keys_checked = await asyncio.to_thread(is_whole, file.path, file.digest)
                 if not of.keys_checked:
-                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id)
+                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.made.last)
         return of.keys_checked
 
     async def _refresh(self, of: Published) -> None:
         """The key file's digest comes after the sealing, and stays."""
         if of.sealed.key_file is None:
-            of.sealed = (await asyncio.to_thread(self._storage.waves.get, of.campaign.id)).sealed
+            of.made = find(await self.releases(of.campaign.id), of.made.name)
 
     async def _not_ready(self, of: Published, whose: str = "the") -> Unavailable:
-        job: Job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id)
+        job: Job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id, of.made.last)
         return Unavailable(f"{whose} curve is not ready yet ({job.phase}, {job.progress:.0%})", retry_after=2)
 
     def _folder(self, of: Published) -> Folder:
-        return Folder(self._settings.data, of.campaign.id)
+        return Folder(self._settings.data, of.campaign.id, of.made.last)
 
     def _evidence(self, of: Published) -> Evidence:
         if of.evidence is None:
@@ -294,26 +305,37 @@ class Publisher:
         return of.evidence
 
     def _key_file(self, of: Published) -> KeyFile:
-        return key_file(self._settings, of.campaign, of.sealed)
+        """Of a plain campaign: others are not answered from keys."""
+        return key_files(self._settings, of.made)[0]
 
     def _covers(self, of: Published) -> bytes:
         return self._source(of).covers
 
     def _source(self, of: Published) -> noised.Source:
-        return source(self._settings.role, of.entry, of.sealed)
+        return source(self._settings.role, of.made)
 
 
-def source(role: int, entry: Entry, sealed: UploadSet) -> noised.Source:
-    """The noise of a sealed set on this server; there is none before its keys are in a file with a digest."""
+def source(role: int, release: Release) -> noised.Source:
+    """The noise of a release on this server; there is none before its keys are in files with digests."""
+    entry, sealed = release.entry, release.sealed
     if sealed.key_file is None:
         raise Unavailable("the keys are not ready yet", retry_after=2)
     bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
-    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, entry.campaign)
+    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, release.campaign)
 
 
-def key_file(settings: Settings, campaign: Campaign, sealed: UploadSet) -> KeyFile:
-    path = Folder(settings.data, campaign.id).keys
+def key_file(settings: Settings, campaign: Campaign, wave: int, sealed: UploadSet) -> KeyFile:
+    path = Folder(settings.data, campaign.id, wave).keys
     return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
+
+
+def key_files(settings: Settings, release: Release) -> list[KeyFile]:
+    return [key_file(settings, release.campaign, number, sealed) for number, sealed in release.parts]
+
+
+def _asked(of: Published) -> str:
+    """How the other server is told which release is meant."""
+    return "" if of.made.plan is None else f"?{of.made.plan.kind}={of.made.plan.at}"
 
 
 def _is_signed(campaign: Campaign, statement: Statement, question: bytes, answer: bytes) -> bool:

@@ -8,22 +8,27 @@ from sqlalchemy.engine import Connection
 from campaign.errors import PeerMismatch
 from servers.storage.campaigns import number_of, uploads_of
 from servers.storage.database import BATCH
-from servers.storage.schema import LEFT_OUT, UPLOADS, WITHDRAWN
+from servers.storage.schema import LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
 
 _COLUMNS = ["id", "key", "sender"]
 
 
-def require_here(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
-    count = sa.select(sa.func.count()).select_from(UPLOADS)
+def require_here(db: Connection, campaign_id: bytes, wave: int, ids: Sequence[bytes]) -> None:
+    count = sa.select(sa.func.count()).select_from(UPLOADS).where(UPLOADS.c.wave == wave)
     here = sum(db.execute(count.where(some)).scalar_one() for some in uploads_in(campaign_id, ids))
     if here != len(ids):
         raise PeerMismatch(f"{len(ids) - here} uploads that are to be left out are not here")
 
 
-def leave_out(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
-    """Move what only this server has aside."""
-    require_here(db, campaign_id, ids)
-    _move(db, campaign_id, ids, rejected=False)
+def leave_out(db: Connection, campaign_id: bytes, wave: int, ids: Sequence[bytes], *, later: bool) -> None:
+    """What only this server has of a wave goes into the newest wave, or where none comes `later`, aside."""
+    require_here(db, campaign_id, wave, ids)
+    if not later:
+        _move(db, campaign_id, ids, rejected=False)
+        return
+    newest = sa.select(sa.func.max(WAVES.c.number)).where(WAVES.c.campaign == campaign_id).scalar_subquery()
+    for some in uploads_in(campaign_id, ids):
+        db.execute(UPLOADS.update().where(some).values(wave=newest))
 
 
 def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
@@ -36,10 +41,10 @@ def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
 
 
 def take_back(db: Connection, campaign_id: bytes) -> int:
-    """The wave is open again: what only one server had may yet reach the other. Returns how many uploads that are."""
+    """A plain campaign is open again: what only one server had may yet reach the other. Returns how many that are."""
     mine = (LEFT_OUT.c.campaign == campaign_id) & LEFT_OUT.c.rejected.is_(False)
-    back = sa.select(number_of(campaign_id), *(LEFT_OUT.c[name] for name in _COLUMNS)).where(mine)
-    db.execute(UPLOADS.insert().from_select(["campaign", *_COLUMNS], back))
+    back = sa.select(number_of(campaign_id), *(LEFT_OUT.c[name] for name in _COLUMNS), sa.literal(0)).where(mine)
+    db.execute(UPLOADS.insert().from_select(["campaign", *_COLUMNS, "wave"], back))
     return db.execute(LEFT_OUT.delete().where(mine)).rowcount
 
 

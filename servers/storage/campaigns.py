@@ -20,7 +20,7 @@ NOISE_SEED_BYTES = 32
 _INVITED = sa.select(INVITATIONS.c.token).where(
     INVITATIONS.c.campaign == sa.bindparam("campaign"), INVITATIONS.c.token == sa.bindparam("token")
 )
-_NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
+NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class Entry:
     campaign: Campaign
     upload_token: str | None
     noise_seed: bytes
-    peer_seed: bytes | None
     stored: int
     erased: int
 
@@ -56,7 +55,8 @@ class Campaigns:
             row_of = CAMPAIGNS.insert().values(id=campaign.id, deleted=False, stored=0, erased=0, **about)
             number = db.execute(row_of.returning(CAMPAIGNS.c.number)).scalar_one()
             dialects.of(self._engine).add_campaign(db, number)
-            db.execute(WAVES.insert().values(campaign=campaign.id, number=0, **_NEW_WAVE))
+            first_wave = 0 if campaign.waves is None else 1
+            db.execute(WAVES.insert().values(campaign=campaign.id, number=first_wave, **NEW_WAVE))
             if tokens:
                 db.execute(INVITATIONS.insert(), [{"campaign": campaign.id, "token": t} for t in sorted(tokens)])
         return True
@@ -93,14 +93,9 @@ class Campaigns:
             dialects.of(self._engine).drop_uploads(db, number)
             for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, LEAVING, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
-            blank = {"spec": b"", "upload_token": None, "noise_seed": None, "peer_seed": None, "deleted": True}
+            blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))
         self._fixed.pop(campaign_id, None)
-
-    def keep_peer_seed(self, campaign_id: bytes, seed: bytes) -> None:
-        """The other server's part of the challenge: it fits its commitment, so it is the only one there will be."""
-        with Transaction(self._engine) as db:
-            db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(peer_seed=seed))
 
     def forget_deleted(self) -> None:
         """Nothing of what was deleted is left in the database's log, or a problem: then ask again."""
@@ -130,12 +125,14 @@ def number_of(campaign_id: bytes) -> sa.ScalarSelect[int]:
     return sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id).scalar_subquery()
 
 
-def uploads_of(campaign_id: bytes) -> sa.ColumnElement[bool]:
-    return UPLOADS.c.campaign == number_of(campaign_id)
+def uploads_of(campaign_id: bytes, wave: int = 0) -> sa.ColumnElement[bool]:
+    """The uploads of a campaign, or of one of its waves where it has several: those have an index of their own."""
+    mine = UPLOADS.c.campaign == number_of(campaign_id)
+    return mine & (UPLOADS.c.wave == wave) & (UPLOADS.c.wave > 0) if wave else mine
 
 
 def _as_entry(row: sa.Row[tuple[object, ...]]) -> Entry:
-    return Entry(parse(row.spec), row.upload_token, row.noise_seed, row.peer_seed, row.stored, row.erased)
+    return Entry(parse(row.spec), row.upload_token, row.noise_seed, row.stored, row.erased)
 
 
 def _require_same(

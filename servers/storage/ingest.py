@@ -16,18 +16,20 @@ from servers.lifecycle.admission import Facts, Failures, NewUploads, Row, Site, 
 from servers.storage import campaigns, waves
 
 _ABOUT = """
-SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state,
+SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state, w.number,
   (SELECT count(*) FROM uploads WHERE campaign = c.number AND sender = :sender),
   EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id AND sender = ifnull(:sender, '')),
   EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
-FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id AND w.number = 0 WHERE c.id = :campaign
+FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = :campaign ORDER BY w.number DESC LIMIT 1
 """
 _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = ? AND sender = ? AND was_stored"
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = ? AND id = ?"
 _WITHDRAWN = "SELECT 1 FROM withdrawn WHERE campaign = ? AND sender = ? AND id = ?"
 _LEFT_OUT = "SELECT 1 FROM left_out WHERE campaign = ? AND id = ?"
 _KEY = "SELECT key FROM uploads WHERE campaign = ? AND id = ?"
-_INSERT = "INSERT INTO uploads (campaign, id, key, sender) VALUES (?, ?, ?, ?) ON CONFLICT (campaign, id) DO NOTHING"
+_INSERT = (
+    "INSERT INTO uploads (campaign, id, key, sender, wave) VALUES (?, ?, ?, ?, ?) ON CONFLICT (campaign, id) DO NOTHING"
+)
 _COUNT = "UPDATE campaigns SET stored = stored + ? WHERE number = ?"
 
 
@@ -40,9 +42,9 @@ def add(db: Connection, request: NewUploads) -> Failures | Problem:
         return problem
     verdict = decide(request, facts)
     usual = verdict.refusal is None and not verdict.failures
-    if not (usual and _insert(cursor, number, verdict.fresh, request.sender)):
+    if not (usual and _insert(cursor, number, facts.wave, verdict.fresh, request.sender)):
         verdict = decide(request, replace(facts, known=_known(cursor, number, request.rows)))
-        if verdict.fresh and not _insert(cursor, number, verdict.fresh, request.sender):
+        if verdict.fresh and not _insert(cursor, number, facts.wave, verdict.fresh, request.sender):
             raise AssertionError("an upload is neither here nor can it be added")
     return list(verdict.failures) if verdict.refusal is None else verdict.refusal
 
@@ -52,7 +54,7 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
     about = cursor.execute(_ABOUT, {"campaign": request.campaign, "sender": request.sender}).fetchone()
     if about is None or about[2]:
         raise campaigns.absent(request.campaign, deleted=about is not None)
-    number, spec, _, stored, erased, state, used, any_withdrawn, any_left_out = about
+    number, spec, _, stored, erased, state, wave, used, any_withdrawn, any_left_out = about
     campaign, sender = campaigns.parse(spec), request.sender or ""
     site, reused = None, 0
     gone: set[bytes] = set()
@@ -64,13 +66,13 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
         gone |= {i for i, _ in request.rows if cursor.execute(_WITHDRAWN, (request.campaign, sender, i)).fetchone()}
     if any_left_out:
         gone |= {i for i, _ in request.rows if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
-    return number, Facts(campaign, state == waves.OPEN, stored, erased, used, reused, site, {}, gone)
+    return number, Facts(campaign, state == waves.OPEN, wave, stored, erased, used, reused, site, {}, gone)
 
 
-def _insert(cursor: sqlite3.Cursor, number: int, fresh: Sequence[Row], sender: str | None) -> bool:
+def _insert(cursor: sqlite3.Cursor, number: int, wave: int, fresh: Sequence[Row], sender: str | None) -> bool:
     """All of them, or none if one is here already."""
     cursor.execute("SAVEPOINT request")
-    added = cursor.executemany(_INSERT, [(number, i, key, sender) for i, key in fresh]).rowcount
+    added = cursor.executemany(_INSERT, [(number, i, key, sender, wave) for i, key in fresh]).rowcount
     if added != len(fresh):
         cursor.execute("ROLLBACK TO request")
     else:

@@ -21,9 +21,9 @@ from servers.storage.database import Transaction, persistently
 from servers.storage.dialects import postgres
 
 _ABOUT = """
-SELECT c.number, c.deleted, c.stored, c.erased, w.state,
+SELECT c.number, c.deleted, c.stored, c.erased, w.state, w.number,
   EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id), EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
-FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id AND w.number = 0 WHERE c.id = %s
+FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = %s ORDER BY w.number DESC LIMIT 1
 """
 _SPEC = "SELECT spec FROM campaigns WHERE id = %s"
 _USED = "SELECT count(*) FROM uploads WHERE campaign = %s AND sender = %s"
@@ -36,7 +36,7 @@ _COUNT = """
 UPDATE campaigns SET stored = stored + %(new)s
 WHERE number = %(number)s AND stored + %(new)s <= %(most)s AND erased + stored + %(new)s <= %(refills)s
 """
-_COPY = "COPY {} (campaign, id, key, sender) FROM STDIN (FORMAT BINARY)"
+_COPY = "COPY {} (campaign, id, key, sender, wave) FROM STDIN (FORMAT BINARY)"
 _COPY_HEAD, _COPY_END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _LENGTH = struct.Struct("!i")
 
@@ -119,12 +119,13 @@ class Ingest:
         found = cursor.execute(_ABOUT, (campaign_id,)).fetchone()
         if found is None or found[1]:
             raise campaigns.absent(campaign_id, deleted=found is not None)
-        number, _, stored, erased, state, any_withdrawn, any_left_out = found
+        number, _, stored, erased, state, wave, any_withdrawn, any_left_out = found
         if campaign_id not in self._specs:
             spec = cursor.execute(_SPEC, (campaign_id,)).fetchone()
             assert spec is not None
             self._specs[campaign_id] = campaigns.parse(spec[0])
-        facts = Facts(self._specs[campaign_id], state == waves.OPEN, stored, erased, 0, 0, None, {}, frozenset())
+        campaign, is_open = self._specs[campaign_id], state == waves.OPEN
+        facts = Facts(campaign, is_open, wave, stored, erased, 0, 0, None, {}, frozenset())
         return _About(number, facts, any_withdrawn or any_left_out)
 
 
@@ -174,19 +175,19 @@ def _gone(cursor: Cursor, about: _About, request: NewUploads) -> set[bytes]:
 def _insert(cursor: Cursor, about: _About, rows: Sequence[tuple[Row, str | None]]) -> None:
     """All of them; where there is no room, or one is here already, none. The count comes last: others wait for it."""
     with cursor.copy(_COPY.format(postgres.partition(about.number)).encode()) as copy:
-        copy.write(_encoded(about.number, rows))
+        copy.write(_encoded(about.number, about.facts.wave, rows))
     most = about.facts.campaign.max_uploads
     room = {"new": len(rows), "number": about.number, "most": most, "refills": REFILLS * most}
     if cursor.execute(_COUNT, room).rowcount != 1:
         raise _Unusual
 
 
-def _encoded(number: int, rows: Sequence[tuple[Row, str | None]]) -> bytes:
+def _encoded(number: int, wave: int, rows: Sequence[tuple[Row, str | None]]) -> bytes:
     """In COPY's own form: a row has so many fields, a field its length and its bytes."""
     parts = [_COPY_HEAD]
-    head = struct.pack("!hiii", 4, 4, number, 16)
+    head, tail = struct.pack("!hiii", 5, 4, number, 16), struct.pack("!ii", 4, wave)
     for (upload_id, key), sender in rows:
         text = b"" if sender is None else sender.encode()
         end = _LENGTH.pack(-1) if sender is None else _LENGTH.pack(len(text)) + text
-        parts += (head, upload_id, _LENGTH.pack(len(key)), key, end)
+        parts += (head, upload_id, _LENGTH.pack(len(key)), key, end, tail)
     return b"".join([*parts, _COPY_END])

@@ -39,10 +39,11 @@ def split_ids(ids: bytes) -> list[bytes]:
 
 
 class Folder:
-    """The files of one campaign."""
+    """The files of one wave of a campaign. A plain campaign's are in its folder; any other's folder has one each."""
 
-    def __init__(self, data: Path, campaign: bytes) -> None:
-        self.path = data / to_base64url(campaign)
+    def __init__(self, data: Path, campaign: bytes, wave: int = 0) -> None:
+        whole = data / to_base64url(campaign)
+        self.path = whole / f"wave-{wave}" if wave else whole
 
     @property
     def keys(self) -> Path:
@@ -77,6 +78,7 @@ class Folder:
         return self.path / f"messages-{to_base64url(checksum)}"
 
     def make(self) -> None:
+        self.path.parent.mkdir(exist_ok=True, mode=0o700)
         self.path.mkdir(exist_ok=True, mode=0o700)
 
     def erase(self) -> None:

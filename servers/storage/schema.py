@@ -1,8 +1,8 @@
 """The tables of one server's database.
 
 A campaign is what everybody agreed on, with its tokens; a wave is one set of its uploads that is frozen and sealed
-together, and a plain campaign has one, number 0; a job is background work on a wave. `migrations/` makes these tables
-and changes them; a test compares both.
+together: a plain campaign has one, number 0, others have 1, 2 and so on, the newest of which is open; a job is
+background work on a wave. `migrations/` makes these tables and changes them; a test compares both.
 """
 
 import sqlalchemy as sa
@@ -18,7 +18,6 @@ CAMPAIGNS = sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Column("upload_token", sa.String(64)),
     sa.Column("noise_seed", sa.LargeBinary(32)),
-    sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
     sa.Column("stored", sa.Integer, nullable=False),
     sa.Column("erased", sa.Integer, nullable=False),  # uploads that were stored and withdrawn
 )
@@ -36,6 +35,7 @@ WAVES = sa.Table(
     sa.Column("rejected", sa.Integer, nullable=False),  # by checks so far
     sa.Column("checked_set", sa.LargeBinary(32)),  # the checksum of the ids that were checked
     sa.Column("key_file", sa.LargeBinary(32)),  # its digest, once it is written
+    sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
 )
 UPLOADS = sa.Table(
     "uploads",
@@ -45,7 +45,9 @@ UPLOADS = sa.Table(
     sa.Column("id", sa.LargeBinary(16), nullable=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
     sa.Column("sender", sa.String(64)),  # the invitation's hash or the site's id; none in an open campaign
+    sa.Column("wave", sa.Integer, nullable=False),
     sa.Index("uploads_by_id", "campaign", "id", unique=True),
+    sa.Index("uploads_by_wave", "campaign", "wave", "id", sqlite_where=sa.text("wave > 0")),
     sa.Index("uploads_by_sender", "campaign", "sender", sqlite_where=sa.text("sender IS NOT NULL")),
 )
 INVITATIONS = sa.Table(
@@ -98,6 +100,7 @@ LEDGER = sa.Table(
     "ledger",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("wave", sa.Integer, primary_key=True),  # whose parties pay
     sa.Column("purpose", sa.String(80), primary_key=True),
     sa.Column("epsilon", sa.Float, nullable=False),
     sa.Column("at", sa.String(20), nullable=False),

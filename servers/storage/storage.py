@@ -69,7 +69,7 @@ class Storage:
         counts = self.uploads.counts()
         for entry in self.campaigns.all():
             lost = counts.pop(entry.campaign.id, 0) != entry.stored
-            if lost and self.waves.get(entry.campaign.id).state != SEALED:
+            if lost and any(wave.state != SEALED for wave in self.waves.all(entry.campaign.id)):
                 raise damaged(self.engine, f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
         if counts:
             raise damaged(self.engine, f"uploads of {len(counts)} unknown campaigns")

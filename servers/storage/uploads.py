@@ -38,11 +38,13 @@ class Uploads:
         """
         wanted = sorted(set(ids))
         with Transaction(self._engine, campaign_id) as db:
-            entry = campaigns.entry(db, campaign_id)
-            if waves.wave(db, campaign_id).state != waves.OPEN:
+            entry, current = campaigns.entry(db, campaign_id), waves.wave(db, campaign_id)
+            if current.state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
             owners = _column(db, campaign_id, wanted, UPLOADS.c.sender)
             mine = [i for i in wanted if i in owners and owners[i] == sender]
+            if any(number != current.number for number in _column(db, campaign_id, mine, UPLOADS.c.wave).values()):
+                raise CampaignSealed("these uploads are in a wave that is closed; nothing of it can be withdrawn")
             before = _withdrawn(db, campaign_id, sender, wanted)
             absent = set(wanted) - owners.keys() - before
             room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
@@ -58,9 +60,10 @@ class Uploads:
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
         """Erase all that one site sent, at the operator's wish, while the campaign is open. Returns how many."""
         with Transaction(self._engine, campaign_id) as db:
-            if waves.wave(db, campaign_id).state != waves.OPEN:
+            current = waves.wave(db, campaign_id)
+            if current.state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
-            mine = uploads_of(campaign_id) & (UPLOADS.c.sender == sender)
+            mine = uploads_of(campaign_id, current.number) & (UPLOADS.c.sender == sender)  # a closed wave stays
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
             _erase(db, campaign_id, sender, ids)
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
@@ -73,31 +76,37 @@ class Uploads:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
             return {row[0]: row[1] for row in db.execute(counted)}
 
-    def ids(self, campaign_id: bytes) -> Iterator[bytes]:
-        """The ids of all uploads, sorted, one after the other, part by part."""
+    def ids(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
+        """The ids of a wave's uploads, sorted, one after the other, part by part."""
         last = b""
-        while part := self.ids_between(campaign_id, last, None, IDS):
+        while part := self.ids_between(campaign_id, last, None, IDS, wave):
             yield part
             last = part[-UPLOAD_ID_BYTES:] + b"\0"
 
-    def ids_between(self, campaign_id: bytes, first: bytes, behind: bytes | None, most: int) -> bytes:
+    def ids_between(self, campaign_id: bytes, first: bytes, behind: bytes | None, most: int, wave: int = 0) -> bytes:
         """The same from one id to before another, if one is given, at most so many."""
-        some = uploads_of(campaign_id) & (UPLOADS.c.id >= first)
+        some = uploads_of(campaign_id, wave) & (UPLOADS.c.id >= first)
         if behind is not None:
             some &= UPLOADS.c.id < behind
         select = sa.select(UPLOADS.c.id).where(some).order_by(UPLOADS.c.id).limit(most)
         with self._engine.connect() as db:
             return b"".join(db.execute(select).scalars())
 
-    def rows(self, campaign_id: bytes, count: int) -> Iterator[list[tuple[bytes, bytes]]]:
-        """All uploads in the order of their ids, so many at a time.
+    def in_wave(self, campaign_id: bytes, wave: int) -> int:
+        """How many uploads a wave has."""
+        mine = uploads_of(campaign_id, wave)
+        with self._engine.connect() as db:
+            return int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
+
+    def rows(self, campaign_id: bytes, count: int, wave: int = 0) -> Iterator[list[tuple[bytes, bytes]]]:
+        """A wave's uploads in the order of their ids, so many at a time.
 
         Each part is a question of its own: while somebody reads, nothing that was erased can leave the database's log.
         """
         columns = sa.select(UPLOADS.c.id, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
         last = b""
         while True:
-            some = uploads_of(campaign_id) & (UPLOADS.c.id > last)
+            some = uploads_of(campaign_id, wave) & (UPLOADS.c.id > last)
             with self._engine.connect() as db:
                 part = [(i, key) for i, key in db.execute(columns.where(some))]
             if not part:

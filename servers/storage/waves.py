@@ -1,15 +1,22 @@
-"""Waves: the sets of uploads that are frozen, checked and sealed together, and what was left out of them."""
+"""Waves: the sets of uploads that are frozen, checked and sealed together, and what was left out of them.
+
+A plain campaign has one, number 0. Where a campaign has waves, they are numbered from 1; the newest takes uploads, and
+the one before it is frozen in the same transaction that opens it, so that there is no gap and each upload is in one.
+What only one server had moves on to the newest wave. Once a wave's set is fixed nothing of it moves any more, however
+small it is: its keys have met their challenge (docs/security.md).
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignSealed, NotSealed, SealNotAgreed, TooFewUploads
+from campaign.errors import CampaignSealed, NotSealed, SealNotAgreed, TooFewUploads, Unavailable
+from campaign.spec import Campaign
 from servers.storage import aside, campaigns, jobs
 from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
 
 # An unchecked campaign goes from frozen to sealed at once.
 OPEN, FROZEN, CHECKING, SEALED = "open", "frozen", "checking", "sealed"
@@ -36,6 +43,7 @@ class Wave:
     agreed: bool
     rejected: int  # uploads that did not pass the check, in this and earlier tries
     set: UploadSet | None
+    peer_seed: bytes | None = field(default=None, repr=False)  # the other server's part of its challenge
 
     @property
     def sealed(self) -> UploadSet:
@@ -48,19 +56,27 @@ class Waves:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def get(self, campaign_id: bytes, number: int = 0) -> Wave:
+    def get(self, campaign_id: bytes, number: int | None = None) -> Wave:
+        """One wave; the newest if none is named."""
         with self._engine.connect() as db:
             return wave(db, campaign_id, number)
 
-    def not_fixed(self) -> list[bytes]:
-        """Campaigns whose set of uploads is not fixed."""
+    def all(self, campaign_id: bytes) -> list[Wave]:
+        """A campaign's waves, in their order."""
         with self._engine.connect() as db:
-            return list(db.execute(sa.select(WAVES.c.campaign).where(WAVES.c.state.in_((OPEN, FROZEN)))).scalars())
+            mine = sa.select(WAVES).where(WAVES.c.campaign == campaign_id).order_by(WAVES.c.number)
+            return [_as_wave(row) for row in db.execute(mine)]
 
-    def agree(self, campaign_id: bytes) -> None:
-        """This server's operator wants the campaign sealed; good for one freeze, by whichever server asks for it."""
+    def not_fixed(self) -> list[tuple[bytes, int]]:
+        """Campaigns, and the first wave of each whose set of uploads is not fixed."""
+        first = sa.select(WAVES.c.campaign, sa.func.min(WAVES.c.number)).where(WAVES.c.state.in_((OPEN, FROZEN)))
+        with self._engine.connect() as db:
+            return [(row[0], row[1]) for row in db.execute(first.group_by(WAVES.c.campaign))]
+
+    def agree(self, campaign_id: bytes, number: int = 0) -> None:
+        """This server's operator wants the wave sealed; good for one freeze, by whichever server asks for it."""
         with Transaction(self._engine) as db:
-            current = wave(db, campaign_id)
+            current = wave(db, campaign_id, number)
             if current.state == OPEN:
                 _set(db, campaign_id, current, agreed=True)
 
@@ -74,33 +90,43 @@ class Waves:
                 raise CampaignSealed("the set of uploads is fixed; it is too late to take the word back")
             _set(db, campaign_id, current, agreed=False)
 
-    def freeze(self, campaign_id: bytes, *, closed: bool) -> Wave:
+    def freeze(self, campaign_id: bytes, number: int = 0, *, closed: bool) -> Wave:
         """Take no more uploads: because this server's own operator agreed, or where it is `closed`; never before.
 
-        Every freeze has a number, so that nobody acts on what an older one saw.
+        Every freeze has a number, so that nobody acts on what an older one saw. The next wave, where there is one, is
+        open in the same moment.
         """
         with Transaction(self._engine) as db:
-            current = wave(db, campaign_id)
+            current = wave(db, campaign_id, number)
             if current.state != OPEN:
                 return current
             if not (closed or current.agreed):
                 raise SealNotAgreed("this server's operator has not agreed to sealing; uploads go on")
+            campaign = campaigns.entry(db, campaign_id).campaign
+            if campaign.waves is not None:
+                _require_earlier_fixed(db, campaign_id, number)
             _set(db, campaign_id, current, state=FROZEN, freezes=current.freezes + 1)
-            return wave(db, campaign_id)
+            if not _is_last(campaign, number):
+                db.execute(WAVES.insert().values(campaign=campaign_id, number=number + 1, **campaigns.NEW_WAVE))
+            return wave(db, campaign_id, number)
 
     def thaw(self, campaign_id: bytes, freeze: int) -> None:
         """Take uploads again, if this freeze is still the last word. The next one needs the operator's word again."""
         with Transaction(self._engine) as db:
+            if campaigns.entry(db, campaign_id).campaign.waves is not None:
+                raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
             current = wave(db, campaign_id)
             _require_freeze(current, freeze)
             db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
             _set(db, campaign_id, current, state=OPEN, agreed=False)
 
-    def propose_leaving(self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes]) -> None:
+    def propose_leaving(
+        self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes], number: int = 0
+    ) -> None:
         """The other server does not have these; if both agree on the set with this checksum, it is without them."""
         with Transaction(self._engine) as db:
-            _require_freeze(wave(db, campaign_id), freeze)
-            aside.require_here(db, campaign_id, ids)
+            _require_freeze(wave(db, campaign_id, number), freeze)
+            aside.require_here(db, campaign_id, number, ids)
             # Frozen sides have one set in common, so there is never another one to be kept.
             other = (LEAVING.c.campaign == campaign_id) & (LEAVING.c.set != checksum)
             db.execute(LEAVING.delete().where(other | _leaving(campaign_id, checksum) & LEAVING.c.id.in_(ids)))
@@ -111,60 +137,74 @@ class Waves:
             mine = _leaving(campaign_id, checksum)
             return list(db.execute(sa.select(LEAVING.c.id).where(mine).order_by(LEAVING.c.id)).scalars())
 
-    def fix(self, campaign_id: bytes, freeze: int, checksum: bytes, leave: Sequence[bytes]) -> Wave:
+    def fix(self, campaign_id: bytes, freeze: int, checksum: bytes, leave: Sequence[bytes], number: int = 0) -> Wave:
         """Fix the set: for good, or, where keys are checked, but for those that do not pass.
 
         The caller has seen, since this freeze, that what is here without `leave` has this checksum; no freeze but this
-        one may be the last. What is left out is kept apart until this server's operator confirms. The job that goes on
-        with the set is there in the same moment, so that no crash can come between.
+        one may be the last. What is left out goes into the next wave; after the last it is kept apart until this
+        server's operator confirms. The job that goes on with the set is there in the same moment, so that no crash can
+        come between.
         """
         with Transaction(self._engine) as db:
-            current, entry = wave(db, campaign_id), campaigns.entry(db, campaign_id)
-            campaign = entry.campaign
+            current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
             if current.set is not None:
                 if checksum not in (current.set.checksum, current.set.checked):
                     raise CampaignSealed("the campaign is sealed with another set of uploads")
                 return current
             _require_freeze(current, freeze)
-            count, least = entry.stored - len(leave), campaign.min_uploads
+            last, least = _is_last(campaign, number), least_uploads(campaign)
+            here = sa.select(sa.func.count()).select_from(UPLOADS).where(campaigns.uploads_of(campaign_id, number))
+            count = int(db.execute(here).scalar_one()) - len(leave)
             if count < least:
                 raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
-            aside.leave_out(db, campaign_id, leave)
+            aside.leave_out(db, campaign_id, number, leave, later=not last)
             about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "orphans": len(leave)}
-            about |= {"state": CHECKING, "checked_set": checksum} if campaign.checked else {"state": SEALED}
+            checked = campaign.checked and count > 0
+            about |= {"state": CHECKING, "checked_set": checksum} if checked else {"state": SEALED}
             _set(db, campaign_id, current, **about)
-            _set_stored(db, campaign_id, count)
+            _take_from_stored(db, campaign_id, len(leave) if last else 0)
             db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
-            if not campaign.checked:
+            if last and not checked:
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
-            jobs.add(db, campaign_id, current.number)
-            return wave(db, campaign_id)
+            jobs.add(db, campaign_id, number)
+            return wave(db, campaign_id, number)
 
-    def settle(self, campaign_id: bytes, checked: bytes, rejected: Sequence[bytes], final: UploadSet) -> Wave:
-        """The check is over: seal what passed or, if that is too little, take uploads again. Can be repeated."""
+    def settle(
+        self, campaign_id: bytes, checked: bytes, rejected: Sequence[bytes], final: UploadSet, number: int = 0
+    ) -> Wave:
+        """The check is over: seal what passed or, if that is too little, take uploads again. Can be repeated.
+
+        A wave of several is sealed however little is left: uploads go on in the next.
+        """
         with Transaction(self._engine) as db:
-            current, campaign = wave(db, campaign_id), campaigns.entry(db, campaign_id).campaign
+            current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
             if current.state != CHECKING or current.set is None or current.set.checked != checked:
                 return current
             aside.reject(db, campaign_id, rejected)
             count = current.rejected + len(rejected)
-            if final.count < campaign.min_uploads:
+            if final.count < least_uploads(campaign):
                 back = aside.take_back(db, campaign_id)
                 blank = dict.fromkeys(("sealed_count", "sealed_set", "orphans", "checked_set", "key_file"))
                 _set(db, campaign_id, current, state=OPEN, agreed=False, rejected=count, **blank)
                 erased = CAMPAIGNS.c.erased + len(rejected)
-                _set_stored(db, campaign_id, final.count + back, erased=erased)
+                _take_from_stored(db, campaign_id, len(rejected) - back, erased=erased)
                 jobs.drop(db, campaign_id, current.number)
             else:
                 about = {"sealed_count": final.count, "sealed_set": final.checksum, "key_file": final.key_file}
                 _set(db, campaign_id, current, state=SEALED, rejected=count, **about)
-                _set_stored(db, campaign_id, final.count)
-                db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
-            return wave(db, campaign_id)
+                _take_from_stored(db, campaign_id, len(rejected))
+                if _is_last(campaign, number):
+                    db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
+            return wave(db, campaign_id, number)
 
-    def keep_key_file(self, campaign_id: bytes, digest: bytes) -> None:
+    def keep_key_file(self, campaign_id: bytes, digest: bytes, number: int = 0) -> None:
         with Transaction(self._engine) as db:
-            _set(db, campaign_id, wave(db, campaign_id), key_file=digest)
+            _set(db, campaign_id, wave(db, campaign_id, number), key_file=digest)
+
+    def keep_peer_seed(self, campaign_id: bytes, seed: bytes, number: int = 0) -> None:
+        """The other server's part of the challenge: it fits its commitment, so it is the only one there will be."""
+        with Transaction(self._engine) as db:
+            _set(db, campaign_id, wave(db, campaign_id, number), peer_seed=seed)
 
     def left_out(self, campaign_id: bytes) -> int:
         """How many uploads that were left out of the set, or rejected, are still kept."""
@@ -178,23 +218,40 @@ class Waves:
             current, mine = wave(db, campaign_id), LEFT_OUT.c.campaign == campaign_id
             if current.state == CHECKING:
                 raise NotSealed("the uploads are being checked; what is left out is certain when they are sealed")
-            if current.state != SEALED and not current.rejected:
+            all_rejected = sa.select(sa.func.sum(WAVES.c.rejected)).where(WAVES.c.campaign == campaign_id)
+            if current.state != SEALED and not db.execute(all_rejected).scalar_one():
                 raise NotSealed("nothing has been left out yet; the campaign is not sealed")
             erased = db.execute(LEFT_OUT.delete().where(mine)).rowcount
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
         return erased
 
 
-def wave(db: Connection, campaign_id: bytes, number: int = 0) -> Wave:
-    mine = (WAVES.c.campaign == campaign_id) & (WAVES.c.number == number)
-    row = db.execute(sa.select(WAVES).where(mine)).one_or_none()
+def least_uploads(campaign: Campaign) -> int:
+    """How many uploads a set must have to be fixed. A wave of several may be small: it is not released alone then."""
+    return campaign.min_uploads if campaign.waves is None else 0
+
+
+def _is_last(campaign: Campaign, number: int) -> bool:
+    return campaign.waves is None or number >= campaign.waves.count
+
+
+def wave(db: Connection, campaign_id: bytes, number: int | None = None) -> Wave:
+    """One wave; the newest if none is named."""
+    mine = WAVES.c.campaign == campaign_id
+    if number is not None:
+        mine &= WAVES.c.number == number
+    row = db.execute(sa.select(WAVES).where(mine).order_by(WAVES.c.number.desc()).limit(1)).one_or_none()
     if row is None:
         campaigns.entry(db, campaign_id)  # says whether it is unknown or deleted
-        raise LookupError(f"wave {number}")
+        raise NotSealed(f"there is no wave {number} of this campaign here, or not yet")
+    return _as_wave(row)
+
+
+def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
     fixed = None
     if row.state in (CHECKING, SEALED):
         fixed = UploadSet(row.sealed_count, row.sealed_set, row.orphans, row.checked_set, row.key_file)
-    return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed)
+    return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed, row.peer_seed)
 
 
 def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:
@@ -202,8 +259,15 @@ def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) ->
     db.execute(WAVES.update().where(mine).values(**values))
 
 
-def _set_stored(db: Connection, campaign_id: bytes, stored: int, **more: object) -> None:
-    db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=stored, **more))
+def _take_from_stored(db: Connection, campaign_id: bytes, gone: int, **more: object) -> None:
+    left = CAMPAIGNS.c.stored - gone
+    db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=left, **more))
+
+
+def _require_earlier_fixed(db: Connection, campaign_id: bytes, number: int) -> None:
+    earlier = (WAVES.c.campaign == campaign_id) & (WAVES.c.number < number) & WAVES.c.state.in_((OPEN, FROZEN))
+    if db.execute(sa.select(WAVES.c.number).where(earlier)).first() is not None:
+        raise Unavailable("an earlier wave is not sealed here yet; seal that one first", retry_after=2)
 
 
 def _leaving(campaign_id: bytes, checksum: bytes) -> sa.ColumnElement[bool]:

@@ -177,6 +177,7 @@ def command(pair: Pair, campaign: Campaign, *args: str, cwd: Path) -> Done:
     return call(main, *words, cwd=cwd, env={"FSS_ANALYST_TOKEN": pair.servers[0].analyst})
 
 
+@pytest.mark.slow
 def test_the_command_line_and_the_report(pair: Pair, large: tuple[Campaign, Any], tmp_path: Path) -> None:
     campaign, _ = large
     for words in (["ecdf"], ["ecdf", "--at", "100,5000"], ["quantile"], ["histogram", "--bins", "5"]):

@@ -279,6 +279,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(
         ElementTree.fromstring("<svg" + svg[: svg.index("</svg>")] + "</svg>")
 
 
+@pytest.mark.slow
 def test_the_report_as_files_and_as_words(
     pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

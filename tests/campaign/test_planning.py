@@ -11,6 +11,7 @@ from campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree
 
 
+@pytest.mark.slow
 def test_point_error_and_band_against_two_real_noise_trees() -> None:
     """200 campaigns: the band must hold 95 % of whole curves; 89 % or fewer has a probability below 1e-3."""
     errors = expected_errors(n=1000, thresholds=1024, epsilon=1.0)

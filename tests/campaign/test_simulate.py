@@ -25,13 +25,14 @@ def test_the_covariance_is_the_exact_one(kind: type[Mechanism], epsilon: float) 
     assert coarse.var(axis=0) == pytest.approx(m.variance(np.arange(7, 64, 8)), rel=0.1, abs=1e-9)
 
 
+@pytest.mark.parametrize("count", [500, pytest.param(2000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["slice-tree", "paper-tree"])
-def test_the_tails_are_those_of_the_servers(name: str) -> None:
-    """2000 curves of each at four positions and their largest value: five tests, each with false alarm 1e-4."""
+def test_the_tails_are_those_of_the_servers(name: str, count: int) -> None:
+    """So many curves of each at four positions and their largest value: five tests, each with false alarm 1e-4."""
     m = mechanism(name, 5, 1.0)
-    seeds = (np.random.default_rng(seed).bytes(32) for seed in range(2000))
+    seeds = (np.random.default_rng(seed).bytes(32) for seed in range(count))
     real = np.array([NoiseTree(s, server=0, covers=bytes(32), mechanism=m).curve() for s in seeds])
-    simulated = noise_curves(m, 2000, 5, np.random.default_rng(1))
+    simulated = noise_curves(m, count, 5, np.random.default_rng(1))
     for at in (0, 1, 7, 20):
         assert ks_2samp(real[:, at], simulated[:, at]).pvalue > 1e-4
     assert ks_2samp(np.abs(real).max(axis=1), np.abs(simulated).max(axis=1)).pvalue > 1e-4

@@ -17,10 +17,12 @@ What only reads is passed on, so that parties come as far as the lies.
 import http.server
 import json
 import random
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -46,6 +48,8 @@ class Liar:
         self.told = list[str]()
         self._later = list[Request]()
         self._lock = threading.Lock()
+        self.waiting = set[socket.socket]()  # connections that have no request under way
+        self.leaving = False
         self._client = pair.client(role)
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = False  # whatever is under way comes to its end before the liar is gone
@@ -65,6 +69,10 @@ class Liar:
     ) -> None:
         self._server.shutdown()
         self._thread.join()
+        self.leaving = True
+        for connection in list(self.waiting):  # or it would wait for their next requests
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self._server.server_close()
         self._client.close()
 
@@ -127,6 +135,7 @@ def _handler(liar: Liar) -> type[http.server.BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             kept = {k: v for k, v in self.headers.items() if k.lower() in ("authorization", "content-type")}
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            liar.waiting.discard(self.connection)
             status, content = liar.answer((self.command, self.path, kept, body))
             try:
                 self.send_response(status)
@@ -135,6 +144,8 @@ def _handler(liar: Liar) -> type[http.server.BaseHTTPRequestHandler]:
                 self.wfile.write(content)
             except OSError:
                 self.close_connection = True  # the party has given up waiting
+            liar.waiting.add(self.connection)
+            self.close_connection |= liar.leaving
 
         do_GET = do_POST  # noqa: N815
 
@@ -142,9 +153,12 @@ def _handler(liar: Liar) -> type[http.server.BaseHTTPRequestHandler]:
             pass
 
         def handle(self) -> None:
+            liar.waiting.add(self.connection)
             try:
                 super().handle()
             except OSError:  # a party that ends in the middle
                 self.close_connection = True
+            finally:
+                liar.waiting.discard(self.connection)
 
     return Handler

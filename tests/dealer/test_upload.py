@@ -138,6 +138,7 @@ def test_a_campaign_that_fills_up_keeps_no_half(pair: Pair, tmp_path: Path) -> N
     assert stored(pair, campaign) == [4, 4]
 
 
+@pytest.mark.faults
 def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tmp_path: Path) -> None:
     """Killed in the midst of it, several times; then finished. Every value counts once."""
     campaign = make(pair)

@@ -19,7 +19,13 @@ FALSE_ALARM = 1e-6
 BITS = 12
 KEYS = 40_000
 
-pytestmark = pytest.mark.usefixtures("each_backend")
+# Both back ends make the same bytes, which other tests compare: here the second of them can wait for `make slow`.
+pytestmark = [
+    pytest.mark.usefixtures("each_backend"),
+    pytest.mark.parametrize(
+        "each_backend", ["native", pytest.param("numpy", marks=pytest.mark.slow)], indirect=True, scope="module"
+    ),
+]
 
 both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
 

@@ -34,6 +34,7 @@ ROUTES = [
     ("GET", "/v1/campaigns/{id}/ecdf?at=0.5", {"analyst"}),
     ("GET", "/v1/campaigns/{id}/curve", {"analyst"}),
     ("GET", "/v1/campaigns/{id}/budget", {"analyst", "operator"}),
+    ("GET", "/v1/campaigns/{id}/waves", {"analyst", "operator"}),
     ("POST", "/v1/campaigns/{id}/groups", {"analyst"}),
     ("GET", "/v1/peer/campaigns/{id}", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/shares", {"peer"}),

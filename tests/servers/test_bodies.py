@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import secrets
-import threading
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ from client.tokens import hash_token
 from harness.live import Pair, name
 from servers.api.requests import SMALL_BODY, parsed
 from tests.servers.conftest import new_campaign
+from tests.servers.readers import refuse, where
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
@@ -114,14 +113,6 @@ def test_a_large_campaign_is_read_in_a_process_of_its_own(pair: Pair) -> None:
     wrong = post(pair, "/v1/campaigns", json.dumps({**body, "campaign": {**fields, "epsilon": -1}}).encode(), True)
     assert (wrong.status_code, wrong.json()["type"]) == (422, "urn:fss-ecdf:problem:invalid-campaign")
     assert wrong.json()["detail"].startswith("epsilon: ")
-
-
-def where(data: bytes) -> tuple[int, int]:
-    return os.getpid(), threading.get_ident()
-
-
-def refuse(data: bytes) -> None:
-    raise InvalidCampaign(f"{len(data)} bytes are too many")
 
 
 def test_small_bodies_are_read_at_once_and_large_ones_beside_the_loop() -> None:

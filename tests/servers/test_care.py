@@ -171,6 +171,7 @@ def broken_up(tmp_path: Path) -> Iterator[Pair]:
         yield started
 
 
+@pytest.mark.slow
 def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: Pair, tmp_path: Path) -> None:
     pair = broken_up
     campaign = new_campaign()

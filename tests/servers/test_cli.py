@@ -123,31 +123,29 @@ def test_a_campaign_at_one_server_only_is_named(pair: Pair, tmp_path: Path) -> N
     assert "not at server 1" in listed.stdout
 
 
-def test_repeating_create_completes_it(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
+def test_repeating_create_completes_it(pair: Pair, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(CAMPAIGN)
     create = ["campaign", "--operator", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml")]
-    with pair:
-        pair.stop(1)
-        failed = run(*create)
-        assert failed.returncode == 75
-        assert "the other server cannot be reached" in failed.stderr  # whose pledge is needed
-        pair.start(1)
-        assert run(*create).returncode == 0
-        pair.stop(1)
-        again = run(*create)
-        assert again.returncode == 75
-        assert "it exists at server 0 only" in again.stderr
-        pair.start(1)
-        done = [run(*create) for _ in range(2)]
-        assert done[0].returncode == done[1].returncode == 0
-        assert done[0].stdout == done[1].stdout
-        lines = {line.split()[0]: line.split()[-1] for line in done[0].stdout.splitlines() if line.strip()}
-        with pair.client(0) as client:
-            campaign = Campaign.from_dict(client.get(f"/v1/campaigns/{lines['id']}").json()["campaign"])
-        for role, data in enumerate(envelopes(campaign, np.arange(5))):
-            assert pair.upload(role, campaign, data, lines["upload"]).status_code == 200
-        assert (tmp_path / "c.tokens.json").stat().st_mode & 0o077 == 0
+    pair.stop(1)
+    failed = run(*create)
+    assert failed.returncode == 75
+    assert "the other server cannot be reached" in failed.stderr  # whose pledge is needed
+    pair.start(1)
+    assert run(*create).returncode == 0
+    pair.stop(1)
+    again = run(*create)
+    assert again.returncode == 75
+    assert "it exists at server 0 only" in again.stderr
+    pair.start(1)
+    done = [run(*create) for _ in range(2)]
+    assert done[0].returncode == done[1].returncode == 0
+    assert done[0].stdout == done[1].stdout
+    lines = {line.split()[0]: line.split()[-1] for line in done[0].stdout.splitlines() if line.strip()}
+    with pair.client(0) as client:
+        campaign = Campaign.from_dict(client.get(f"/v1/campaigns/{lines['id']}").json()["campaign"])
+    for role, data in enumerate(envelopes(campaign, np.arange(5))):
+        assert pair.upload(role, campaign, data, lines["upload"]).status_code == 200
+    assert (tmp_path / "c.tokens.json").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize(
@@ -202,6 +200,7 @@ def test_an_address_of_another_machine_is_a_wrong_setting(tmp_path: Path) -> Non
     assert "192.0.2.1" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_server_that_evaluated_ends_with_nothing_left_over(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     pair.start(1)

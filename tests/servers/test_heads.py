@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -64,6 +65,7 @@ def pour_until_cut(pair: Pair, connection: ssl.SSLSocket) -> int:
     with suppress(OSError):
         while grown < 64 * MEGABYTE:
             connection.sendall(b"x" * MEGABYTE)
+            time.sleep(0.01)  # a hundred megabytes until it is cut off are enough to tell
             grown = max(grown, resident(pair) - before)
     return grown
 

@@ -161,7 +161,7 @@ def test_a_frozen_wave_answers_in_parts(storage: Storage, monkeypatch: pytest.Mo
     async def ask(freeze: int, after: bytes | None) -> bytes:
         nodes = list(range(16))
         query = IdsQuery(digest=campaign.digest, freeze=freeze, depth=1, level=1, nodes=nodes, after=after)
-        return await frozen.answer(campaign, query)
+        return await frozen.answer(campaign, 0, query)
 
     with pytest.raises(CampaignSealed):
         asyncio.run(ask(0, None))

@@ -43,7 +43,7 @@ def test_frozen_noise(case: dict[str, Any]) -> None:
 
 
 @every_mechanism
-@pytest.mark.parametrize("depth", [1, 2, 5, 9])
+@pytest.mark.parametrize("depth", [1, 2, 5, 7, pytest.param(9, marks=pytest.mark.slow)])
 def test_curve_points_and_oracle_agree(kind: type[SliceTree | PaperTree], depth: int) -> None:
     m = kind(depth, 1.0)
     curve = tree(m, depth).curve()
@@ -156,10 +156,11 @@ def exact_marginals(m: SliceTree) -> list[tuple[np.ndarray[Any, Any], np.ndarray
     return marginals[::-1]
 
 
-def test_slice_tree_node_values_fit_their_exact_marginals() -> None:
+@pytest.mark.parametrize("campaigns", [1000, pytest.param(4000, marks=pytest.mark.slow)])
+def test_slice_tree_node_values_fit_their_exact_marginals(campaigns: int) -> None:
     """Chi-square on every level, from independent campaigns; false alarm below 1e-6 over all levels."""
     m = SliceTree(4, 2.0)
-    curves = np.stack([tree(m, seed).curve() for seed in range(4000)])
+    curves = np.stack([tree(m, seed).curve() for seed in range(campaigns)])
     leaves = np.diff(curves, axis=1, prepend=0)
     for level, (values, probability) in enumerate(exact_marginals(m)):
         nodes = leaves[:, : 1 << level].sum(axis=1)

@@ -74,16 +74,17 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
     assert [row for part in storage.uploads.rows(campaign.id, 2) for row in part] == [(i, b"key" + i) for i in ids]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    wave = storage.waves.fix(campaign.id, freeze, ids[:4], set_checksum(b"".join(ids[:4])))
+    wave = storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids[:4])), ids[4:])
     assert (wave.sealed.count, wave.sealed.orphans) == (4, 1)
     assert storage.jobs.take("me", now=100.0, until=110.0) == Job(campaign.id, 0)
     assert storage.jobs.take("you", now=100.0, until=110.0) is None
     assert storage.waves.erase_left_out(campaign.id) == 1
     storage.actions.add(Action("2026-01-01T00:00:00Z", "seal", "c", "done"))
     assert [whole for *_, whole in storage.actions.all()] == [True]
-    assert storage.ledger.spend(campaign.id, "curve", 1.0, 1.5, NOW) == 1.0
+    storage.ledger.spend(campaign.id, "curve", 1.0, {0: 1.5}, NOW)
+    assert storage.ledger.spent(campaign.id) == {0: 1.0}
     with pytest.raises(BudgetExceeded):
-        storage.ledger.spend(campaign.id, "more", 1.0, 1.5, NOW)
+        storage.ledger.spend(campaign.id, "more", 1.0, {0: 1.5}, NOW)
 
 
 def test_two_who_start_at_once_make_the_tables_once(postgres: Postgres) -> None:

@@ -39,8 +39,8 @@ def withdraw(storage: Storage, campaign: bytes, ids: list[bytes]) -> Any:
     return storage.uploads.withdraw(campaign, ids, None)
 
 
-def spend(storage: Storage, campaign: bytes, purpose: str) -> float:
-    return storage.ledger.spend(campaign, purpose, 0.8, 1.0, NOW)
+def spend(storage: Storage, campaign: bytes, purpose: str) -> None:
+    storage.ledger.spend(campaign, purpose, 0.8, {0: 1.0}, NOW)
 
 
 def listed(storage: Storage, campaign: bytes) -> set[bytes]:

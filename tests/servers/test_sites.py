@@ -30,7 +30,7 @@ OTHER = Site("b" * 32, "Hospital B", hash_token("token b"), 5)
 
 def _facts(site: Site, used: int = 0, reused: int = 0) -> Facts:
     campaign = new_campaign(admission="sites")
-    return Facts(campaign, True, used, 0, used, reused, site, {}, frozenset())
+    return Facts(campaign, True, 0, used, 0, used, reused, site, {}, frozenset())
 
 
 def _codes(site: Site, new: int, **facts: int) -> list[str]:

@@ -42,12 +42,13 @@ def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
 def test_an_expense_is_recorded_once_and_never_beyond_the_limit(tmp_path: Path) -> None:
     store = Storage(f"sqlite:///{tmp_path / 'db'}")
     campaign = new_campaign().id
-    assert store.ledger.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
-    assert store.ledger.spend(campaign, "curve", 1.0, 1.5, NOW) == 1.0
+    store.ledger.spend(campaign, "curve", 1.0, {0: 1.5}, NOW)
+    store.ledger.spend(campaign, "curve", 1.0, {0: 1.5}, NOW)
+    assert store.ledger.spent(campaign) == {0: 1.0}
     with pytest.raises(BudgetExceeded, match="would exceed"):
-        store.ledger.spend(campaign, "groups a", 0.6, 1.5, NOW)
-    assert store.ledger.spend(campaign, "groups b", 0.5, 1.5, NOW) == 1.5
-    assert store.ledger.spent(campaign) == {"curve": 1.0, "groups b": 0.5}
+        store.ledger.spend(campaign, "groups a", 0.6, {0: 1.5}, NOW)
+    store.ledger.spend(campaign, "groups b", 0.5, {0: 1.5}, NOW)
+    assert store.ledger.spent(campaign) == {0: 1.5}
     store.close()
 
 

@@ -38,10 +38,13 @@ def _bytes(elements: list[int] | tuple[int, ...]) -> str:
 
 def seed() -> dict[str, object]:
     secret, campaign = bytes(range(128, 160)), bytes(range(160, 192))
-    derived = hmac.new(secret, b"fss-ecdf check seed 1\n" + campaign, hashlib.sha256).digest()
+    last = derived = hmac.new(secret, b"fss-ecdf check seed 2\n" + campaign, hashlib.sha256).digest()
+    for _ in range(1000):
+        derived = hashlib.sha256(b"fss-ecdf check step 1\n" + campaign + derived).digest()
     label = b"fss-ecdf check commitment 1\n"
     commitments = [hashlib.sha256(label + bytes([b]) + campaign + derived).hexdigest() for b in (0, 1)]
-    return {"secret": secret.hex(), "campaign": campaign.hex(), "seed": derived.hex(), "commitments": commitments}
+    seeds = {"seed": derived.hex(), "seed_of_wave_1000": last.hex()}
+    return {"secret": secret.hex(), "campaign": campaign.hex(), **seeds, "commitments": commitments}
 
 
 def bad() -> list[dict[str, object]]:

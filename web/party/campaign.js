@@ -7,7 +7,7 @@ import { Numeral, readJson, writeJson } from "./json.js";
 import { MAX_CHECKED_BITS } from "./proof.js";
 import { sha256 } from "./sha256.js";
 
-const DIGEST_CONTEXT = "fss-ecdf campaign 4\n";
+const DIGEST_CONTEXT = "fss-ecdf campaign 5\n";
 
 export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));
 

@@ -16,7 +16,6 @@ def upgrade() -> None:
         sa.Column("deleted", sa.Boolean, nullable=False),
         sa.Column("upload_token", sa.String(64)),
         sa.Column("noise_seed", sa.LargeBinary(32)),
-        sa.Column("peer_seed", sa.LargeBinary(32)),
         sa.Column("stored", sa.Integer, nullable=False),
         sa.Column("erased", sa.Integer, nullable=False),
     )
@@ -33,12 +32,14 @@ def upgrade() -> None:
         sa.Column("rejected", sa.Integer, nullable=False),
         sa.Column("checked_set", sa.LargeBinary(32)),
         sa.Column("key_file", sa.LargeBinary(32)),
+        sa.Column("peer_seed", sa.LargeBinary(32)),
     )
     upload = (
         sa.Column("campaign", sa.Integer, nullable=False),
         sa.Column("id", sa.LargeBinary(16), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
+        sa.Column("wave", sa.Integer, nullable=False),
     )
     if op.get_bind().dialect.name == "postgresql":
         # A partition for each campaign, so that erasing it is dropping; keys are random and not worth compressing.
@@ -48,6 +49,9 @@ def upgrade() -> None:
     else:
         op.create_table("uploads", sa.Column("number", sa.Integer, primary_key=True), *upload)
         op.create_index("uploads_by_id", "uploads", ["campaign", "id"], unique=True)
+    several = sa.text("wave > 0")
+    wave = ["campaign", "wave", "id"]
+    op.create_index("uploads_by_wave", "uploads", wave, sqlite_where=several, postgresql_where=several)
     given = sa.text("sender IS NOT NULL")
     sender = ["campaign", "sender"]
     op.create_index("uploads_by_sender", "uploads", sender, sqlite_where=given, postgresql_where=given)
@@ -90,6 +94,7 @@ def upgrade() -> None:
     op.create_table(
         "ledger",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("wave", sa.Integer, primary_key=True),
         sa.Column("purpose", sa.String(80), primary_key=True),
         sa.Column("epsilon", sa.Float, nullable=False),
         sa.Column("at", sa.String(20), nullable=False),

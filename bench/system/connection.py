@@ -1,0 +1,32 @@
+"""A client for benchmarks."""
+
+import http.client
+import ssl
+from urllib.parse import urlsplit
+
+from campaign.wire import UPLOAD_TYPE
+from harness.live import Pair
+
+
+class Connection:
+    """One kept-alive HTTPS connection, with as little client work as possible."""
+
+    def __init__(self, pair: Pair, role: int, token: str) -> None:
+        at = urlsplit(pair.url(role))
+        context = ssl.create_default_context(cafile=str(pair.folder / "ca.pem"))
+        self._http = http.client.HTTPSConnection(at.hostname or "", at.port, context=context, timeout=120)
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def get(self, path: str) -> bytes:
+        return self._call("GET", path, None, self._headers)
+
+    def post(self, path: str, body: bytes) -> bytes:
+        return self._call("POST", path, body, {**self._headers, "Content-Type": UPLOAD_TYPE})
+
+    def _call(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
+        self._http.request(method, path, body, headers)
+        response = self._http.getresponse()
+        data = response.read()
+        if response.status != 200:
+            raise RuntimeError(f"{method} {path}: {response.status} {data[:300]!r}")
+        return data

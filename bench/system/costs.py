@@ -1,0 +1,97 @@
+"""What an upload costs a server, in its own CPU time: over a /healthz, and over SQLite alone."""
+
+import argparse
+import os
+import secrets
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+
+from bench.output import Result
+from bench.system.connection import Connection
+from campaign.spec import Campaign
+from campaign.wire import upload_rows
+from harness.live import Pair, envelopes, name
+from servers.storage.storage import Storage
+
+ROUNDS = 5
+PER_REQUEST = 1000
+BULKS = 20  # requests of a round
+_INSERT = "INSERT INTO uploads (campaign, id, key) VALUES (1, ?, ?)"
+
+
+def results(args: argparse.Namespace, campaign: Campaign) -> list[Result]:
+    """Interleaved rounds of all four, one connection, one request after the other; medians of the ratios."""
+    singles = args.singles // ROUNDS
+    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+        pair.create(campaign)
+        process = pair.processes[0]
+        assert process is not None
+        connection = Connection(pair, 0, pair.upload_tokens[campaign.id])
+        path, pid = f"/v1/campaigns/{name(campaign)}/uploads", process.pid
+        rounds = []
+        for _ in range(ROUNDS):
+            one = [_envelope(campaign, 1) for _ in range(singles)]
+            many = [_envelope(campaign, PER_REQUEST) for _ in range(BULKS)]
+            single, share = _cpu(pid, one, lambda body: connection.post(path, body))
+            health, _ = _cpu(pid, one, lambda _: connection.get("/healthz"))
+            bulk, bulk_share = _cpu(pid, many, lambda body: connection.post(path, body))
+            raw = _sqlite(Path(folder), campaign, many)
+            rounds.append((single, health, bulk / PER_REQUEST, raw, share, bulk_share))
+    single, health, bulk, raw, share, bulk_share = (statistics.median(column) for column in zip(*rounds, strict=True))
+    return [
+        Result("single_cpu_ms", 1000 * single, "CPU of the server for one upload of a checked key, D = 16"),
+        Result("health_cpu_ms", 1000 * health, "CPU of the server for one /healthz on the same connection"),
+        Result.at_most("single_cpu_vs_health", _ratio(rounds, 0, 1), 4, "one over the other"),
+        Result("single_client_share", share, "of the CPU of both, what this client took for single uploads"),
+        Result("bulk_cpu_us", 1e6 * bulk, f"CPU of the server for a key, {PER_REQUEST} a request"),
+        Result("sqlite_cpu_us", 1e6 * raw, "CPU of sqlite3 for the same rows, same table, same commits"),
+        Result.at_most("bulk_cpu_vs_sqlite", _ratio(rounds, 2, 3), 2, "one over the other"),
+        Result("bulk_client_share", bulk_share, "of the CPU of both, what this client took for bulk uploads"),
+    ]
+
+
+def _ratio(rounds: Sequence[tuple[float, ...]], above: int, below: int) -> float:
+    return statistics.median(one[above] / one[below] for one in rounds)
+
+
+def _envelope(campaign: Campaign, count: int) -> bytes:
+    return envelopes(campaign, np.frombuffer(secrets.token_bytes(2 * count), np.uint16).astype(np.int64))[0]
+
+
+def _cpu(pid: int, bodies: Sequence[bytes], send: Callable[[bytes], bytes]) -> tuple[float, float]:
+    """Seconds of the server's CPU for one request, and the client's part of all CPU."""
+    before, mine = _cpu_of(pid), time.process_time()
+    for body in bodies:
+        send(body)
+    server, client = _cpu_of(pid) - before, time.process_time() - mine
+    return server / len(bodies), client / (client + server)
+
+
+def _cpu_of(pid: int) -> float:
+    """User and system time of a process, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _sqlite(folder: Path, campaign: Campaign, bodies: Sequence[bytes]) -> float:
+    """Seconds of CPU a key: the driver inserts the same rows into such a table as the servers', as durably."""
+    path = folder / "alone.db"  # kept from round to round, so that it grows like the server's
+    if not path.exists():
+        Storage(f"sqlite:///{path}").close()
+    rows = [upload_rows(body, campaign, 0) for body in bodies]
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
+            db.execute(f"PRAGMA {pragma}")
+        started = time.process_time()
+        for some in rows:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany(_INSERT, some)
+            db.execute("COMMIT")
+        return (time.process_time() - started) / (len(bodies) * PER_REQUEST)

@@ -1,0 +1,198 @@
+"""Waves in one server's storage: what closing a wave does to uploads, and what nobody can make it do."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from campaign.errors import BudgetExceeded, CampaignSealed, NotSealed, PeerMismatch, SealNotAgreed, Unavailable
+from campaign.spec import Campaign
+from servers.lifecycle.admission import NewUploads
+from servers.lifecycle.waves import is_due
+from servers.release.releases import find, releases, together
+from servers.storage.objects import set_checksum, split_ids
+from servers.storage.storage import Storage
+from servers.storage.waves import UploadSet
+from tests.campaign.helpers import campaign
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def made(storage: Storage, **changes: object) -> Campaign:
+    waves = {"every": "by hand", "count": 3, "pooled": [{"at": 2, "epsilon": 0.5}]}
+    spec = campaign(**{"waves": waves, "min_uploads": 2, "servers": None, **changes})
+    storage.campaigns.add(spec, "0" * 64, [])
+    return spec
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(f"sqlite:///{tmp_path / 'server.db'}")
+
+
+def send(storage: Storage, spec: Campaign, *names: bytes) -> list[str]:
+    rows = [(name * 16, b"key") for name in names]
+    (failures,) = storage.uploads.add([NewUploads(spec.id, rows)])
+    assert isinstance(failures, list), failures
+    return [problem.code for _, problem in failures]
+
+
+def closed(storage: Storage, spec: Campaign, number: int, *agreed: bytes) -> None:
+    """A wave closes with what both servers are said to have."""
+    storage.waves.agree(spec.id, number)
+    freeze = storage.waves.freeze(spec.id, number, closed=False).freezes
+    ids = [name * 16 for name in sorted(agreed)]
+    alone = [name for name in split_ids(b"".join(storage.uploads.ids(spec.id, number))) if name not in ids]
+    storage.waves.fix(spec.id, freeze, set_checksum(b"".join(ids)), alone, number)
+
+
+def names_in(storage: Storage, spec: Campaign, wave: int) -> bytes:
+    return b"".join(storage.uploads.ids(spec.id, wave))[::16]
+
+
+def test_an_upload_is_in_one_wave_whatever_the_other_server_says(storage: Storage) -> None:
+    """A peer that hides an upload only delays it; one that says something of it again, in a later wave, is refused."""
+    spec = made(storage)
+    send(storage, spec, b"a", b"b", b"c")
+    closed(storage, spec, 1, b"a", b"b")
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"c")
+    send(storage, spec, b"d")
+    storage.waves.agree(spec.id, 2)
+    freeze = storage.waves.freeze(spec.id, 2, closed=False).freezes
+    with pytest.raises(PeerMismatch):
+        storage.waves.propose_leaving(spec.id, freeze, bytes(32), [b"a" * 16], 2)
+    with pytest.raises(PeerMismatch):
+        storage.waves.fix(spec.id, freeze, bytes(32), [b"a" * 16], 2)
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"cd")
+    closed(storage, spec, 2, b"c", b"d")
+    assert storage.waves.all(spec.id)[1].sealed.count == 2
+    # The same id again, now that its wave is over: the same bytes are acknowledged, others refused; nothing moves.
+    assert send(storage, spec, b"a", b"c") == []
+    (failures,) = storage.uploads.add([NewUploads(spec.id, [(b"a" * 16, b"other")])])
+    assert isinstance(failures, list)
+    assert [problem.code for _, problem in failures] == ["upload-conflict"]
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2), names_in(storage, spec, 3)) == (b"ab", b"cd", b"")
+
+
+def test_the_next_wave_is_open_in_the_moment_in_which_one_freezes(storage: Storage) -> None:
+    spec = made(storage)
+    send(storage, spec, b"a", b"b")
+    storage.waves.agree(spec.id, 1)
+    storage.waves.freeze(spec.id, 1, closed=False)
+    assert send(storage, spec, b"c") == []
+    assert [(wave.number, wave.state) for wave in storage.waves.all(spec.id)] == [(1, "frozen"), (2, "open")]
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"c")
+    with pytest.raises(CampaignSealed):
+        storage.waves.thaw(spec.id, 1)
+
+
+def test_waves_are_sealed_in_their_order_and_none_is_closed_for_a_peer(storage: Storage) -> None:
+    spec = made(storage)
+    with pytest.raises(SealNotAgreed):
+        storage.waves.freeze(spec.id, 1, closed=False)
+    with pytest.raises(NotSealed):
+        storage.waves.freeze(spec.id, 2, closed=True)
+    storage.waves.freeze(spec.id, 1, closed=True)
+    with pytest.raises(Unavailable):
+        storage.waves.freeze(spec.id, 2, closed=True)
+
+
+def test_what_only_one_server_had_at_the_end_is_put_aside(storage: Storage) -> None:
+    spec = made(storage)
+    send(storage, spec, b"a", b"b", b"c")
+    for number in (1, 2, 3):
+        closed(storage, spec, number, *([b"a", b"b"] if number == 1 else []))
+    assert storage.waves.left_out(spec.id) == 1
+    assert [wave.sealed.count for wave in storage.waves.all(spec.id)] == [2, 0, 0]
+    assert send_refused(storage, spec, b"d") == "campaign-sealed"
+    assert storage.campaigns.get(spec.id).stored == 2
+
+
+def send_refused(storage: Storage, spec: Campaign, name: bytes) -> str:
+    (refused,) = storage.uploads.add([NewUploads(spec.id, [(name * 16, b"key")])])
+    assert not isinstance(refused, list)
+    return refused.code
+
+
+def test_withdrawing_reaches_the_open_wave_only(storage: Storage) -> None:
+    spec = made(storage)
+    send(storage, spec, b"a", b"b")
+    closed(storage, spec, 1, b"a", b"b")
+    send(storage, spec, b"c", b"d")
+    with pytest.raises(CampaignSealed):
+        storage.uploads.withdraw(spec.id, [b"a" * 16, b"c" * 16], None)
+    assert storage.uploads.withdraw(spec.id, [b"c" * 16], None) == (1, [])
+    assert send(storage, spec, b"c") == ["upload-withdrawn"]
+
+
+def test_each_wave_pays_and_no_wave_pays_more_than_its_parties_agreed_to(storage: Storage) -> None:
+    spec = made(storage)
+    limits = {number: spec.consent(number) for number in (1, 2, 3)}
+    assert limits == {1: 1.5, 2: 1.5, 3: 1.0}
+    storage.ledger.spend(spec.id, "wave 1", 1.0, {1: 1.5}, NOW)
+    storage.ledger.spend(spec.id, "wave 1", 1.0, {1: 1.5}, NOW)  # once
+    # Another release of the same parties at a wave's epsilon: refused whole, wave 2 pays nothing for it.
+    with pytest.raises(BudgetExceeded):
+        storage.ledger.spend(spec.id, "wave 2", 1.0, {2: 1.5, 1: 1.5}, NOW)
+    assert storage.ledger.spent(spec.id) == {1: 1.0}
+    storage.ledger.spend(spec.id, "pooled 2", 0.5, {1: 1.5, 2: 1.5}, NOW)
+    assert storage.ledger.spent(spec.id) == {1: 1.5, 2: 0.5}
+    with pytest.raises(BudgetExceeded):
+        storage.ledger.spend(spec.id, "pooled 3", 0.1, {1: 1.5}, NOW)
+
+
+def test_the_noise_of_a_release_is_bound_to_all_its_waves_and_its_name() -> None:
+    """Whatever changes in any wave, after a restore say, the composite is another and meets other noise."""
+    sets = [UploadSet(3, bytes([k]) * 32, 0, None, bytes([k + 100]) * 32) for k in (1, 2)]
+    whole = together("pooled 2", sets)
+    others = [
+        together("wave 2", sets),
+        together("pooled 2", sets[::-1]),
+        together("pooled 2", sets[:1]),
+        together("pooled 2", [sets[0], UploadSet(3, bytes(32), 0, None, sets[1].key_file)]),
+    ]
+    assert len({whole.checksum, *(other.checksum for other in others)}) == 5
+    changed = together("pooled 2", [sets[0], UploadSet(3, sets[1].checksum, 0, None, bytes(32))])
+    assert (changed.checksum, changed.key_file) != (whole.checksum, whole.key_file)
+    assert together("pooled 2", [sets[0], UploadSet(3, bytes(32), 0, None, None)]).key_file is None
+
+
+def test_releases_wait_for_earlier_waves(storage: Storage) -> None:
+    spec = made(storage, checked=True)
+    send(storage, spec, b"a", b"b")
+    closed(storage, spec, 1, b"a", b"b")
+    assert storage.waves.get(spec.id, 1).state == "checking"
+    entry = storage.campaigns.get(spec.id)
+    with pytest.raises(NotSealed):
+        find(releases(entry, storage.waves.all(spec.id)), "wave 1")
+    ids = b"".join(storage.uploads.ids(spec.id, 1))
+    final = UploadSet(2, set_checksum(ids), 0, None, bytes(32))
+    storage.waves.settle(spec.id, set_checksum(ids), [], final, 1)
+    assert list(releases(entry, storage.waves.all(spec.id))) == ["wave 1"]
+
+
+def test_rejected_keys_never_come_back_and_a_wave_that_shrank_stays_closed(storage: Storage) -> None:
+    """A key is checked by one challenge only: what was checked in one wave is never moved into another."""
+    spec = made(storage, checked=True)
+    send(storage, spec, b"a", b"b", b"c")
+    closed(storage, spec, 1, b"a", b"b", b"c")
+    ids = b"".join(storage.uploads.ids(spec.id, 1))
+    final = UploadSet(1, set_checksum(b"a" * 16), 0, None, bytes(32))
+    settled = storage.waves.settle(spec.id, set_checksum(ids), [b"b" * 16, b"c" * 16], final, 1)
+    assert (settled.state, settled.sealed.count, settled.rejected) == ("sealed", 1, 2)
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"a", b"")
+    assert send(storage, spec, b"b") == ["upload-withdrawn"]
+    assert releases(storage.campaigns.get(spec.id), storage.waves.all(spec.id)) == {}
+
+
+def test_a_wave_is_due_by_this_server_s_own_clock_and_uploads(storage: Storage) -> None:
+    timed = made(storage, waves={"every": "week", "count": 3}, opens="2026-03-01T00:00:00Z", id=b"1" * 32)
+    assert not is_due(storage, timed, 1, datetime(2026, 3, 7, 23, 59, 59, tzinfo=UTC))
+    assert is_due(storage, timed, 1, datetime(2026, 3, 8, tzinfo=UTC))
+    assert not is_due(storage, timed, 2, datetime(2026, 3, 8, tzinfo=UTC))
+    counted = made(storage, waves={"every": 2, "count": 3}, id=b"2" * 32)
+    send(storage, counted, b"a")
+    assert not is_due(storage, counted, 1, NOW)
+    send(storage, counted, b"b")
+    assert is_due(storage, counted, 1, NOW)
+    assert not is_due(storage, made(storage), 1, NOW)

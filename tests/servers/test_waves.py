@@ -1,0 +1,185 @@
+"""A campaign that reports as it runs, on live servers: waves close without a gap, each upload is in one of them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign.spec import TIME_FORMAT, Campaign
+from harness.live import Pair, envelopes, name
+from tests.servers.conftest import new_campaign, values
+from tests.servers.waves import close, noise_of, until_released, wave_campaign, waves_of
+
+
+def counts(campaign: Campaign, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
+
+
+def ask_curve(pair: Pair, campaign: Campaign, role: int, **which: int) -> dict[str, Any]:
+    answer: dict[str, Any] = pair.ask(role, campaign, "curve", **which)
+    return answer
+
+
+def test_waves_pools_and_running_sums(pair: Pair) -> None:
+    """Every answer is the truth plus exactly the noise that is bound to its release, on both servers alike."""
+    campaign = wave_campaign(count=3, pooled=[{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 2.0}], checked=True)
+    pair.create(campaign)
+    truth = []
+    for number in (1, 2, 3):
+        positions = campaign.place(values(40 + number, seed=number)).positions
+        pair.upload_values(campaign, positions)
+        truth.append(counts(campaign, positions))
+        assert close(pair, campaign, number)["count"] == 40 + number
+        assert pair.status(campaign)["state"] == ("open" if number < 3 else "checking")
+    until_released(pair, campaign, "pooled 3")
+    parts = {f"wave {k}": truth[k - 1] for k in (1, 2, 3)} | {"pooled 2": sum(truth[:2]), "pooled 3": sum(truth)}
+    assert [r["name"] for r in waves_of(pair, campaign)["releases"]] == [
+        "wave 1", "wave 2", "pooled 2", "wave 3", "pooled 3",
+    ]  # fmt: skip
+    size = campaign.grid.size
+    noise = {release: noise_of(pair, campaign, release) for release in parts}
+    for release, exact in parts.items():
+        kind, at = release.split()
+        for role in (0, 1):
+            answer = ask_curve(pair, campaign, role, **{kind: int(at)})
+            assert answer["counts"] == (exact + noise[release])[:size].tolist(), release
+            assert answer["made_of"] == [release]
+    # 1/0.5^2 + 1 > 1 + 1 + 1 and 1/2^2 < all: the running curve takes the better way
+    assert ask_curve(pair, campaign, 0, until=2)["made_of"] == ["wave 1", "wave 2"]
+    assert ask_curve(pair, campaign, 1)["made_of"] == ["pooled 3"]
+    two = ask_curve(pair, campaign, 1, until=2)
+    assert two["counts"] == (truth[0] + truth[1] + noise["wave 1"] + noise["wave 2"])[:size].tolist()
+    one = np.array(ask_curve(pair, campaign, 1, wave=1)["standard_errors"])
+    assert two["n"] == 41 + 42
+    np.testing.assert_allclose(two["standard_errors"], np.sqrt(2) * one)
+    for wave in waves_of(pair, campaign, role=1)["waves"]:
+        consent = {1: 3.5, 2: 3.5, 3: 3.0}[wave["number"]]
+        assert (wave["state"], wave["consented"], wave["spent"]) == ("sealed", consent, consent)
+
+
+def test_a_small_wave_is_released_with_the_next(pair: Pair) -> None:
+    campaign = wave_campaign(count=3, pooled=[])
+    pair.create(campaign)
+    for number, count in ((1, 4), (2, 0), (3, 9)):
+        if count:
+            pair.upload_values(campaign, campaign.place(values(count, seed=number)).positions)
+        close(pair, campaign, number)
+    until_released(pair, campaign, "wave 3")
+    assert [(r["name"], r["waves"], r["uploads"]) for r in waves_of(pair, campaign)["releases"]] == [
+        ("wave 3", [1, 2, 3], 13)
+    ]
+    assert ask_curve(pair, campaign, 0, wave=3)["n"] == 13
+    with pair.analyst(0) as client:
+        refused = client.get(f"/v1/campaigns/{name(campaign)}/curve", params={"wave": 1})
+        assert refused.json()["type"].endswith("invalid-query")
+        assert "part of wave 3" in refused.json()["detail"]
+        for wrong in ({"wave": 1, "until": 2}, {"wave": 4}, {"wave": 0}):
+            assert client.get(f"/v1/campaigns/{name(campaign)}/curve", params=wrong).status_code == 400
+        absent = client.get(f"/v1/campaigns/{name(campaign)}/curve", params={"pooled": 2})
+        assert absent.json()["type"].endswith("not-sealed")
+
+
+def test_uploads_on_their_way_are_in_exactly_one_wave(pair: Pair) -> None:
+    """What has reached one server only when a wave closes is in the next one, once it has reached the other."""
+    campaign = wave_campaign(count=3, pooled=[{"at": "end", "epsilon": 1.0}])
+    pair.create(campaign)
+    pair.upload_values(campaign, campaign.place(values(20)).positions)
+    late = campaign.place(values(12, seed=5)).positions
+    here, there = envelopes(campaign, late)
+    assert pair.upload(0, campaign, here).json() == {"failures": []}
+    assert close(pair, campaign, 1)["orphans"] == {"here": 12, "there": 0}
+    assert pair.upload(1, campaign, there).json() == {"failures": []}
+    assert pair.upload(0, campaign, here).json() == {"failures": []}  # a retry is answered like the first
+    assert close(pair, campaign, 2, role=1)["count"] == 12
+    never, _ = envelopes(campaign, late[:3])
+    assert pair.upload(0, campaign, never).json() == {"failures": []}
+    pair.upload_values(campaign, campaign.place(values(10, seed=6)).positions)
+    assert close(pair, campaign, 3)["count"] == 10
+    until_released(pair, campaign, "pooled 3")
+    assert ask_curve(pair, campaign, 0, pooled=3)["n"] == 42
+    assert pair.status(campaign)["kept"] == 3  # what never came is left out of the last, until the operator confirms
+    refused = pair.upload(0, campaign, envelopes(campaign, late)[0])
+    assert refused.json()["type"].endswith("campaign-sealed")
+
+
+@pytest.mark.faults
+def test_no_upload_is_refused_while_waves_close(pair: Pair) -> None:
+    campaign = wave_campaign(count=8, pooled=[{"at": "end", "epsilon": 1.0}])
+    pair.create(campaign)
+    sent = 0
+    for number in range(1, 9):
+        for _ in range(3):
+            pair.upload_values(campaign, np.arange(5))
+            sent += 5
+        close(pair, campaign, number, role=number % 2)
+    until_released(pair, campaign, "pooled 8")
+    assert ask_curve(pair, campaign, 1, pooled=8)["n"] == sent
+    assert sum(wave["uploads"] for wave in waves_of(pair, campaign)["waves"]) == sent
+
+
+@pytest.mark.faults
+def test_a_wave_closes_by_its_number_of_uploads(pair: Pair) -> None:
+    campaign = wave_campaign(every=25, count=2, pooled=[])
+    pair.create(campaign)
+    pair.upload_values(campaign, np.arange(24))
+    with pair.operator(0) as client:  # not before, whoever asks
+        refused = client.post(f"/v1/campaigns/{name(campaign)}/seal", params={"wave": 1})
+        assert refused.json()["type"].endswith("seal-not-agreed")
+    pair.upload_values(campaign, np.arange(3))
+    until_released(pair, campaign, "wave 1")
+    assert waves_of(pair, campaign)["waves"][0]["uploads"] == 27
+
+
+@pytest.mark.faults
+def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: Pair) -> None:
+    """It opened three weeks ago: wave 1 is overdue, and so are 2 and 3, which hold nobody; wave 4 stays open."""
+    opens = (datetime.now(UTC) - timedelta(weeks=3, hours=1)).strftime(TIME_FORMAT)
+    campaign = wave_campaign(every="week", count=5, pooled=[{"at": 3, "epsilon": 1.0}], opens=opens)
+    pair.create(campaign)
+    until_released(pair, campaign, None, waves=4)
+    pair.upload_values(campaign, np.arange(30))
+    states = [wave["state"] for wave in waves_of(pair, campaign)["waves"]]
+    assert states == ["sealed", "sealed", "sealed", "open"]
+    assert pair.status(campaign)["waves"][3]["count"] == 30
+    assert waves_of(pair, campaign)["releases"] == []
+
+
+def test_withdrawing_ends_with_the_wave(pair: Pair) -> None:
+    campaign = wave_campaign(count=2, pooled=[])
+    pair.create(campaign)
+    first, second = envelopes(campaign, np.arange(12)), envelopes(campaign, np.arange(11))
+    for role in (0, 1):
+        pair.upload(role, campaign, first[role])
+    close(pair, campaign, 1)
+    for role in (0, 1):
+        pair.upload(role, campaign, second[role])
+    ids = {which: _ids(campaign, data[0]) for which, data in (("first", first), ("second", second))}
+    with pair.client(0, pair.upload_tokens[campaign.id]) as client:
+        path = f"/v1/campaigns/{name(campaign)}/uploads/withdraw"
+        assert client.post(path, content=ids["first"][:16]).json()["type"].endswith("campaign-sealed")
+        assert client.post(path, content=ids["second"][:16]).json()["withdrawn"] == 1
+    assert close(pair, campaign, 2)["count"] == 10
+
+
+def _ids(campaign: Campaign, data: bytes) -> bytes:
+    size = (len(data) - 48) // int.from_bytes(data[40:44], "little")
+    assert campaign.bits
+    return b"".join(data[start : start + 16] for start in range(48, len(data), size))
+
+
+def test_operators_name_the_wave_they_close(pair: Pair) -> None:
+    """Asking twice closes no second wave."""
+    campaign = wave_campaign(count=3, pooled=[])
+    pair.create(campaign)
+    pair.upload_values(campaign, np.arange(10))
+    with pair.operator(0) as client:
+        assert client.post(f"/v1/campaigns/{name(campaign)}/seal").status_code == 400
+    close(pair, campaign, 1)
+    close(pair, campaign, 1)
+    assert [wave["state"] for wave in waves_of(pair, campaign)["waves"]] == ["sealed", "open"]
+    plain = new_campaign()
+    pair.create(plain)
+    with pair.operator(0) as client:
+        assert client.post(f"/v1/campaigns/{name(plain)}/seal", params={"wave": 1}).status_code == 400
+        assert client.post(f"/v1/campaigns/{name(campaign)}/reopen").status_code == 409
