@@ -3,6 +3,7 @@
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
 # make release   a release up to publishing    make update   newer versions of all packages, and every check
+# make gallery   the pictures of docs/gallery.md, made again
 # make docs   the documentation's site         make containers   the image and both compose files, for real
 # make arm    the AArch64 kernel in an emulator   make wheels   what can be published: sdist and wheels, into dist/
 # make browser    the pages in a real Chromium; screenshots go to bench-results/screenshots
@@ -33,7 +34,7 @@ ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
 ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
-.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs containers sanitize arm wheels browser \
+.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs gallery containers sanitize arm wheels browser \
   release update clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
@@ -117,6 +118,10 @@ audit: .venv/ready
 # The documentation as a site that needs no network, in site/.
 docs: .venv/ready-docs
 	$(BIN)/python -m tools.site
+
+# The pictures of docs/gallery.md and the page, made again from two live servers: a few minutes. Needs a browser.
+gallery: .venv/ready-bench
+	$(BIN)/python -m tools.gallery
 
 # The image and both compose files, for real: with docker where there is one, else podman. BASE=IMAGE: another base.
 containers: .venv/ready-containers
