@@ -1,12 +1,11 @@
 """One running server: its parts, put together, started and stopped."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from campaign.errors import StorageBusy
+from campaign.errors import Problem, StorageBusy
 from client.identity import Identity
 from servers.api.limits import Limits
 from servers.compute.executor import LocalPool
@@ -19,12 +18,15 @@ from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
 from servers.release.publish import Publisher
 from servers.settings import Settings
-from servers.storage.database import lock
+from servers.storage.database import Transaction, lock, needs_to_be_alone
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import CHECKING
 
 Clock = Callable[[], datetime]
+API, WORK = "api", "work"
+Parts = frozenset[str]
+ALL: Parts = frozenset((API, WORK))
 
 
 def no_crash(_: str) -> None:
@@ -34,9 +36,10 @@ def no_crash(_: str) -> None:
 class Server:
     """What the routes work with. Each part is one subject; nothing is done here but joining them."""
 
-    def __init__(self, settings: Settings, clock: Clock, crash: Crash = no_crash) -> None:
+    def __init__(self, settings: Settings, clock: Clock, crash: Crash = no_crash, parts: Parts = ALL) -> None:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = lock(settings.data)
+        is_alone = needs_to_be_alone(settings.database_url)
+        self._lock, self._parts = lock(settings.data, shared=not is_alone), parts
         self.settings, self.role, self.clock, self.crash = settings, settings.role, clock, crash
         self.identity = Identity.load(settings.identity_file, settings.role)
         self.storage = Storage(settings.database_url)
@@ -50,7 +53,7 @@ class Server:
         pool = LocalPool(settings.workers)
         about = self.storage, self.writer, self.peer, self.identity, pool, crash
         self.checker = Checker(settings.role, self.folder, *about)
-        self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, time.time, crash)
+        self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, self.storage.now, crash)
         self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock)
         self.stopping = False
 
@@ -58,8 +61,11 @@ class Server:
         return Folder(self.settings.data, campaign_id, wave)
 
     async def start(self) -> None:
+        if WORK not in self._parts:
+            return
         await self.writer.run(self._erase_deleted)
-        await self.writer.run(self.storage.jobs.renew_all)  # one process has one database here
+        if self.storage.alone:
+            await self.writer.run(self.storage.jobs.renew_all)
         self.workman.start()
         self.closer.start()
 
@@ -85,8 +91,13 @@ class Server:
         for campaign_id in self.storage.campaigns.deleted():
             self.folder(campaign_id).erase()
         for entry in self.storage.campaigns.all():
-            for wave in self.storage.waves.all(entry.campaign.id):
-                if wave.state != CHECKING:
-                    self.folder(entry.campaign.id, wave.number).drop_candidates()  # keys that may have been erased
+            self._drop_candidates(entry.campaign.id)
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()
+
+    def _drop_candidates(self, campaign_id: bytes) -> None:
+        """Keys that were to be checked, and may have been erased since. Nobody begins to check them meanwhile."""
+        with Transaction(self.storage.engine, campaign_id), suppress(Problem):
+            for wave in self.storage.waves.all(campaign_id):
+                if wave.state != CHECKING:
+                    self.folder(campaign_id, wave.number).drop_candidates()

@@ -8,6 +8,7 @@ import stat
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -103,14 +104,15 @@ class Settings(_Section):
         return self.peer.token_file.read_text().strip()
 
 
-def load(path: Path) -> Settings:
-    """Read and check a settings file; paths in it are relative to it."""
+def load(path: Path, *, listen: str | None = None) -> Settings:
+    """Read and check a settings file; paths in it are relative to it. `listen` is another address than it has."""
     try:
         fields = tomllib.loads(path.read_text())
     except OSError as error:
         raise BadSettings(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{path}: not TOML: {error}") from None
+    fields |= {} if listen is None else {"listen": listen}
     try:
         settings = Settings.model_validate(fields)
     except ValidationError as error:
@@ -123,7 +125,14 @@ def load(path: Path) -> Settings:
     for secret in secrets:
         if secret.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise BadSettings(f"{path}: {secret} must be readable by its owner only (chmod 600)")
+    if _has_password(settings) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise BadSettings(f"{path}: has the database's password in it, so it must be readable by its owner only")
     return settings
+
+
+def _has_password(settings: Settings) -> bool:
+    """In the URL; better in PostgreSQL's own password file, or none at all but a client certificate."""
+    return settings.database is not None and urlsplit(settings.database).password is not None
 
 
 def _explain(error: object) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.files import sync_directory, write_durably
+from campaign.files import partial_name, sync_directory, write_durably
 from campaign.spec import to_base64url
 from campaign.wire import UPLOAD_ID_BYTES
 from fss import KeyBatch, KeyType, proof_file
@@ -171,7 +171,9 @@ class _Columns:
     """A file of so many columns of words, level-major, written part by part beside the one that it replaces."""
 
     def __init__(self, path: Path, header: bytes, words: int, count: int) -> None:
-        self._path, self.partial = path, path.with_suffix(".partial")
+        for left in path.parent.glob(f"{path.name}.*.partial"):  # by one that was killed, or lost the job to this one
+            left.unlink(missing_ok=True)
+        self._path, self.partial = path, partial_name(path)
         with self.partial.open("wb") as file:
             file.write(header)
             file.truncate(len(header) + 8 * words * count)
