@@ -54,7 +54,8 @@ class DaskCluster:
         """Of the chunks of one key file: beside it, or where the settings say."""
         if self._settings.chunks is None:
             return str(chunk_folder(path))
-        return f"{self._settings.chunks.rstrip('/')}/{path.parent.name}/{path.name}"
+        of_campaign = path.parts[-3 if path.parent.name.startswith("wave-") else -2 :]
+        return "/".join([self._settings.chunks.rstrip("/"), *of_campaign])
 
     async def prepare(self, path: Path, slices: list[Slice], of: str) -> None:
         """Put them where the cluster finds them."""
