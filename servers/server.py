@@ -6,9 +6,11 @@ from contextlib import suppress
 from datetime import datetime
 
 from campaign.errors import Problem, StorageBusy
+from campaign.spec import to_base64url
 from client.identity import Identity
+from client.program import BadSettings
 from servers.api.limits import Limits
-from servers.compute.executor import LocalPool
+from servers.compute.executor import Executor, LocalPool
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
@@ -21,7 +23,7 @@ from servers.settings import Settings
 from servers.storage.database import Transaction, lock, needs_to_be_alone
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, wave
+from servers.storage.waves import CHECKING
 
 Clock = Callable[[], datetime]
 API, WORK = "api", "work"
@@ -31,6 +33,17 @@ ALL: Parts = frozenset((API, WORK))
 
 def no_crash(_: str) -> None:
     """Where a test would end the process."""
+
+
+def executor_for(settings: Settings) -> Executor:
+    """Where keys are evaluated: on this machine, or by the cluster that the settings name."""
+    if settings.cluster is None:
+        return LocalPool(settings.workers)
+    try:
+        from servers.compute.cluster import DaskCluster
+    except ModuleNotFoundError:
+        raise BadSettings("[cluster] needs Dask: pip install 'fss-ecdf[server,cluster]'") from None
+    return DaskCluster(settings.cluster)
 
 
 class Server:
@@ -50,7 +63,7 @@ class Server:
         self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget)
         self.frozen_ids = FrozenIds(self.storage)
         self.sealer = Sealer(self.storage, self.writer, self.peer, self.frozen_ids, clock, crash)
-        pool = LocalPool(settings.workers)
+        self._executor = pool = executor_for(settings)
         about = self.storage, self.writer, self.peer, self.identity, pool, crash
         self.checker = Checker(settings.role, self.folder, *about)
         self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, self.storage.now, crash)
@@ -84,20 +97,22 @@ class Server:
         self.crash("delete-noted")
         self.publisher.forget(campaign_id)
         self.sealer.forget(campaign_id)
+        await asyncio.to_thread(self._executor.erase, to_base64url(campaign_id))
         await asyncio.to_thread(self.folder(campaign_id).erase)
         await self.writer.run(self.storage.campaigns.forget_deleted)
 
     def _erase_deleted(self) -> None:
         for campaign_id in self.storage.campaigns.deleted():
+            self._executor.erase(to_base64url(campaign_id))
             self.folder(campaign_id).erase()
         for entry in self.storage.campaigns.all():
-            for one in self.storage.waves.all(entry.campaign.id):
-                self._drop_candidates(entry.campaign.id, one.number)
+            self._drop_candidates(entry.campaign.id)
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()
 
-    def _drop_candidates(self, campaign_id: bytes, number: int) -> None:
+    def _drop_candidates(self, campaign_id: bytes) -> None:
         """Keys that were to be checked, and may have been erased since. Nobody begins to check them meanwhile."""
-        with Transaction(self.storage.engine, campaign_id) as db, suppress(Problem):
-            if wave(db, campaign_id, number).state != CHECKING:
-                self.folder(campaign_id, number).drop_candidates()
+        with Transaction(self.storage.engine, campaign_id), suppress(Problem):
+            for wave in self.storage.waves.all(campaign_id):
+                if wave.state != CHECKING:
+                    self.folder(campaign_id, wave.number).drop_candidates()

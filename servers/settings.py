@@ -60,6 +60,27 @@ class Limits(_Section):
     points_times_keys: int = Field(default=100_000_000, ge=1)  # of one question that is answered from the keys
 
 
+class Cluster(_Section):
+    """A Dask scheduler whose workers evaluate keys, and storage that they share with this server."""
+
+    scheduler: str = Field(pattern=r"^(tls|tcp)://[^:/\s]+:\d{1,5}$")
+    ca: PathField | None = None
+    certificate: PathField | None = None
+    key: PathField | None = None
+    chunks: str | None = None  # a URL as fsspec knows them; without one, beside the keys
+    chunk_keys: int = Field(default=49_152, ge=64, le=1 << 24)
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        host = self.scheduler.split("//")[1].rsplit(":", 1)[0]
+        given = [self.ca, self.certificate, self.key]
+        if self.scheduler.startswith("tls:") and None in given:
+            raise ValueError("cluster: tls:// needs ca, certificate and key")
+        if self.scheduler.startswith("tcp:") and host not in ("127.0.0.1", "localhost"):
+            raise ValueError("cluster.scheduler: whoever reaches it reads keys and runs programs; use tls://")
+        return self
+
+
 class Settings(_Section):
     role: Literal[0, 1]
     listen: str = Field(pattern=r"^[^:\s]+:\d{1,5}$")
@@ -72,6 +93,7 @@ class Settings(_Section):
     peer: Peer
     tokens: Tokens
     limits: Limits = Limits()
+    cluster: Cluster | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -118,8 +140,12 @@ def load(path: Path, *, listen: str | None = None) -> Settings:
     except ValidationError as error:
         raise BadSettings(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
     settings = _absolute(settings, path.parent)
-    secrets = settings.tls.key, settings.peer.token_file, settings.identity_file
-    for file in (settings.tls.certificate, settings.peer.ca, *secrets):
+    secrets = [settings.tls.key, settings.peer.token_file, settings.identity_file]
+    others = [settings.tls.certificate, settings.peer.ca]
+    if settings.cluster is not None:
+        secrets += [] if settings.cluster.key is None else [settings.cluster.key]
+        others += [path for path in (settings.cluster.ca, settings.cluster.certificate) if path is not None]
+    for file in (*others, *secrets):
         if not file.is_file():
             raise BadSettings(f"{path}: {file} does not exist")
     for secret in secrets:
@@ -143,11 +169,15 @@ def _explain(error: object) -> str:
 
 
 def _absolute(settings: Settings, base: Path) -> Settings:
-    tls, peer = settings.tls, settings.peer
+    tls, peer, cluster = settings.tls, settings.peer, settings.cluster
+    if cluster is not None:
+        files = {name: getattr(cluster, name) for name in ("ca", "certificate", "key")}
+        cluster = cluster.model_copy(update={name: base / path for name, path in files.items() if path is not None})
     return settings.model_copy(
         update={
             "data": base / settings.data,
             "identity_file": base / settings.identity_file,
+            "cluster": cluster,
             "tls": Tls(certificate=base / tls.certificate, key=base / tls.key),
             "peer": peer.model_copy(update={"ca": base / peer.ca, "token_file": base / peer.token_file}),
         }

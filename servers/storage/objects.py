@@ -38,6 +38,11 @@ def split_ids(ids: bytes) -> list[bytes]:
     return [ids[i : i + UPLOAD_ID_BYTES] for i in range(0, len(ids), UPLOAD_ID_BYTES)]
 
 
+def chunk_folder(keys: Path) -> Path:
+    """Beside a key file: the copies of its keys that a cluster reads."""
+    return keys.with_name(f"{keys.name}-chunks")
+
+
 class Folder:
     """The files of one wave of a campaign. A plain campaign's are in its folder; any other's folder has one each."""
 
@@ -63,6 +68,7 @@ class Folder:
         """What only the check needed."""
         for path in (self.candidates, self.proofs, self.path / "candidates-curve"):
             path.unlink(missing_ok=True)
+        shutil.rmtree(chunk_folder(self.candidates), ignore_errors=True)
 
     def save_messages(self, checksum: bytes, messages: bytes) -> None:
         """What the other server is told about the keys of a set, in the order of their ids."""
