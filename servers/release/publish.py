@@ -6,16 +6,16 @@ Nothing here sees a share without noise: it is made, opened and noised by what `
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import decode_shares
 from campaign.errors import InvalidQuery, PeerMismatch, PeerUnavailable, Problem, Unavailable
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import PeerGroupsQuery, ShareQuery, decode_shares
+from campaign.wire import PeerGroupsQuery, ShareQuery
 from client.identity import Identity
 from fss import KeyBatch
 from fss import field as zp
@@ -27,46 +27,21 @@ from servers.compute.sums import KeyFile
 from servers.lifecycle.budget import Budget
 from servers.peer import PeerClient
 from servers.release import noised
-from servers.release.answers import Floats, curve_errors
+from servers.release.answers import curve_errors
 from servers.release.evidence import Evidence
 from servers.release.groups import GroupQuestion
-from servers.release.noise import covers, set_secret
+from servers.release.published import Counts, Published, key_files, source
 from servers.release.releases import CURVE, Release, find, releases
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
 from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
-from servers.storage.waves import UploadSet
 
-Counts = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
 SHARES, GROUPS = "/shares", "/groups"
 MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
-
-
-@dataclass
-class Published:
-    """One release, and what is known of it in this process. Nothing of it changes any more; it only grows."""
-
-    made: Release
-    noised: Words | None = None
-    counts: Counts | None = None
-    errors: dict[str, Floats] = field(default_factory=dict)
-    witnessed: Statement | None = None  # the other server's
-    evidence: Evidence | None = None
-    keys_checked: bool = False
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    keeping: asyncio.Lock = field(default_factory=asyncio.Lock)  # while evidence is read and written
-
-    @property
-    def campaign(self) -> Campaign:
-        return self.made.campaign
-
-    @property
-    def sealed(self) -> UploadSet:
-        return self.made.sealed
 
 
 class Publisher:
@@ -323,24 +298,6 @@ class Publisher:
 
     def _source(self, of: Published) -> noised.Source:
         return source(self._settings.role, of.made)
-
-
-def source(role: int, release: Release) -> noised.Source:
-    """The noise of a release on this server; there is none before its keys are in files with digests."""
-    entry, sealed = release.entry, release.sealed
-    if sealed.key_file is None:
-        raise Unavailable("the keys are not ready yet", retry_after=2)
-    bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
-    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, release.campaign)
-
-
-def key_file(settings: Settings, campaign: Campaign, wave: int, sealed: UploadSet) -> KeyFile:
-    path = Folder(settings.data, campaign.id, wave).keys
-    return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
-
-
-def key_files(settings: Settings, release: Release) -> list[KeyFile]:
-    return [key_file(settings, release.campaign, number, sealed) for number, sealed in release.parts]
 
 
 def _asked(of: Published) -> str:
