@@ -80,8 +80,7 @@ arm: .venv/ready
 # The sdist, the wheel for this machine made of it and, where there is a cross compiler, the one for AArch64. Each wheel
 # is for every Python from 3.11 on and, says auditwheel, for every Linux with a C library of 2017. This machine's is
 # tried in an empty environment.
-wheels: .venv/ready
-	$(INSTALL) --editable '.[dev,wheels]'
+wheels: .venv/ready-wheels
 	rm -rf dist build/wheels build/try
 	LDFLAGS=-s $(BIN)/python -m build --outdir build/wheels
 	mkdir -p dist && cp build/wheels/*.tar.gz dist
@@ -111,8 +110,7 @@ browser: .venv/ready
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json bench-results/chaos.json
 
-audit: .venv/ready
-	$(INSTALL) --editable '.[dev,audit]'
+audit: .venv/ready-audit
 	$(BIN)/python -m bench audit
 
 # The documentation as a site that needs no network, in site/.
@@ -161,20 +159,10 @@ bench: .venv/ready-bench
 	$(INSTALL) --editable '.[dev]'
 	@touch $@
 
-.venv/ready-bench: .venv/ready
-	$(INSTALL) --editable '.[dev,bench]'
-	@touch $@
-
-.venv/ready-docs: .venv/ready
-	$(INSTALL) --editable '.[dev,docs]'
-	@touch $@
-
-.venv/ready-containers: .venv/ready
-	$(INSTALL) --editable '.[dev,containers]'
-	@touch $@
-
-.venv/ready-release: .venv/ready
-	$(INSTALL) --editable '.[dev,release]'
+# An extra's packages beside the others; the package itself is there already.
+.venv/ready-%: .venv/ready
+	$(INSTALL) $$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*(name for name in project["optional-dependencies"]["$*"] if not name.startswith(project["name"])))')
 	@touch $@
 
 clean:

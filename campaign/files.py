@@ -1,20 +1,47 @@
 """Files that are there completely or not at all, and that only their owner can read."""
 
 import os
+import secrets
 from pathlib import Path
 
 
 def write_durably(path: Path, data: bytes) -> None:
     """Replace a small file; the new one is on disk before it takes the name."""
-    partial = path.with_suffix(path.suffix + ".partial")
-    partial.unlink(missing_ok=True)
-    partial.touch(mode=0o600)
-    with partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    partial = _written(path, data)
     partial.replace(path)
     sync_directory(path.parent)
+
+
+def write_once(path: Path, data: bytes) -> bool:
+    """The same where there is no such file yet, whoever else tries at this moment; False if there is one."""
+    partial = _written(path, data)
+    try:
+        path.hardlink_to(partial)
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    sync_directory(path.parent)
+    return True
+
+
+def partial_name(path: Path) -> Path:
+    """Where a file is written before it takes its name; two who write the same one do not meet there."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+
+
+def _written(path: Path, data: bytes) -> Path:
+    partial = partial_name(path)
+    partial.touch(mode=0o600)
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return partial
 
 
 def sync_directory(path: Path) -> None:

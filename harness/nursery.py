@@ -62,10 +62,11 @@ class Nursery:
         command = [sys.executable, "-m", "harness.nursery", self._folder.name]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-    def start(self, config: Path, log: Path) -> Forked:
+    def start(self, config: Path, log: Path, *command: str) -> Forked:
+        """A server, or with a command like `api` one of its processes."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps([str(config), str(log)]), file=self._process.stdin, flush=True)
+        print(json.dumps([str(config), str(log), *command]), file=self._process.stdin, flush=True)
         return Forked(int(self._process.stdout.readline()), Path(self._folder.name))
 
     def close(self) -> None:
@@ -77,10 +78,10 @@ def main(ends: Path) -> None:
     """One server for each line on standard input; how each ended stands in a file with its number."""
     signal.signal(signal.SIGCHLD, lambda *_: _bury(ends))
     for line in sys.stdin:
-        config, log = json.loads(line)
+        config, log, *command = json.loads(line)
         pid = os.fork()
         if not pid:
-            _become_server(config, log)
+            _become_server(config, log, command or ["run"])
         print(pid, flush=True)
 
 
@@ -93,7 +94,7 @@ def _bury(ends: Path) -> None:
             partial.replace(ends / str(pid))
 
 
-def _become_server(config: str, log: str) -> None:
+def _become_server(config: str, log: str, command: list[str]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -101,15 +102,15 @@ def _become_server(config: str, log: str) -> None:
         os.dup2(source, target)
     sys.modules["__main__"] = types.ModuleType("__main__")  # what a server's worker processes load again: nothing
     # Not to Python's own end, which would take all modules apart that the nursery has read.
-    os._exit(_served(config))
+    os._exit(_served(config, command))
 
 
-def _served(config: str) -> int:
+def _served(config: str, command: list[str]) -> int:
     """Until it ends, with this code."""
     try:
         if hooked.file_for(Path(config)).exists():
             return hooked.main(["--config", config])
-        return server.main(["run", "--config", config])
+        return server.main([*command, "--config", config])
     except SystemExit as end:  # a signal
         return end.code if isinstance(end.code, int) else 1
     except BaseException:

@@ -22,7 +22,7 @@ from campaign.spec import TIME_FORMAT, to_base64url
 from client import https
 from client.program import BadSettings
 from servers.settings import Settings
-from servers.storage.database import lock
+from servers.storage.database import lock, needs_to_be_alone
 from servers.storage.objects import Folder, file_digest
 from servers.storage.storage import Storage
 
@@ -78,6 +78,11 @@ def restore(settings: Settings, folder: Path) -> str:
 
 
 def _database(settings: Settings) -> Path:
+    if not needs_to_be_alone(settings.database_url):
+        raise BadSettings(
+            "this server's database is PostgreSQL, which has backups of its own (pg_basebackup, archived WAL); "
+            "docs/scale.md says what else belongs to one, and what to look at before one is restored"
+        )
     return Path(settings.database_url.removeprefix("sqlite:///"))
 
 

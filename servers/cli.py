@@ -9,9 +9,16 @@ from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, BadSettings, Comman
 
 
 def add_commands(commands: Commands) -> None:
-    run = commands.add_parser("run", help="serve")
-    run.add_argument("--config", type=Path, required=True, metavar="FILE")
-    run.set_defaults(run=_run)
+    for name, what in (
+        ("run", "serve: all of a server in one process"),
+        ("api", "one of several processes that answer, on one PostgreSQL"),
+        ("work", "one of several processes that do the background work, on the same PostgreSQL"),
+    ):
+        run = commands.add_parser(name, help=what)
+        run.add_argument("--config", type=Path, required=True, metavar="FILE")
+        if name != "work":
+            run.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
+        run.set_defaults(run=_run, what=name, listen=None)
 
     health = commands.add_parser("health", help="does the server with these settings take requests? For health checks")
     health.add_argument("--config", type=Path, required=True, metavar="FILE")
@@ -63,12 +70,12 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _run(args: argparse.Namespace) -> int:
     from fss import BackendError
-    from servers.run import run
+    from servers import run
     from servers.settings import load
     from servers.storage.database import Damaged
 
     try:
-        run(load(args.config))
+        getattr(run, args.what)(load(args.config, listen=args.listen))
     except BackendError as error:
         raise BadSettings(str(error)) from None
     except Damaged as error:

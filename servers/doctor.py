@@ -12,8 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import httpx
+from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from cryptography import x509
+from sqlalchemy.exc import DBAPIError
 
 from campaign.errors import Problem, parse_problem
 from campaign.reading import parse_json
@@ -23,6 +25,8 @@ from client.identity import Identity
 from client.program import BadSettings
 from fss import backend
 from servers.settings import Settings, load
+from servers.storage import dialects
+from servers.storage.database import Damaged, needs_to_be_alone, open_engine
 from servers.storage.migrate import SCRIPTS
 
 OK, WARNING, WRONG = "ok", "warning", "WRONG"
@@ -89,6 +93,8 @@ def disk(free: int) -> Finding:
 
 
 def database(settings: Settings) -> Finding:
+    if not needs_to_be_alone(settings.database_url):
+        return _elsewhere(settings)
     path = Path(settings.database_url.removeprefix("sqlite:///"))
     if not path.exists():
         return Finding("database", OK, "none yet; the first start makes it")
@@ -106,6 +112,28 @@ def database(settings: Settings) -> Finding:
     if found != head:
         return Finding("database", WARNING, f"schema {found}, this program's is {head}; the next start changes it")
     return Finding("database", OK, f"whole, schema {found}, {path.stat().st_size / (1 << 20):.1f} MiB")
+
+
+def _elsewhere(settings: Settings) -> Finding:
+    """A database that is a server of its own."""
+    try:
+        engine = open_engine(settings.database_url)
+    except Damaged as error:
+        return Finding("database", WRONG, str(error))
+    head, where = ScriptDirectory(str(SCRIPTS)).get_current_head(), engine.url.render_as_string(hide_password=True)
+    try:
+        wrong = dialects.of(engine).damage(engine)
+        with engine.connect() as db:
+            found = MigrationContext.configure(db).get_current_revision()
+    except DBAPIError as error:
+        return Finding("database", WRONG, f"{where} cannot be reached ({type(error.orig).__name__})")
+    finally:
+        engine.dispose()
+    if wrong is not None:
+        return Finding("database", WRONG, f"{where}: {wrong}")
+    if found != head:
+        return Finding("database", WARNING, f"{where}: schema {found}, this program's is {head}; a start changes it")
+    return Finding("database", OK, f"{where}, schema {found}")
 
 
 def peer(settings: Settings, identity: Identity, now: datetime) -> Iterator[Finding]:

@@ -1,15 +1,16 @@
 """One running server: its parts, put together, started and stopped."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from campaign.errors import StorageBusy
+from campaign.errors import Problem, StorageBusy
+from campaign.spec import to_base64url
 from client.identity import Identity
+from client.program import BadSettings
 from servers.api.limits import Limits
-from servers.compute.executor import LocalPool
+from servers.compute.executor import Executor, LocalPool
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
@@ -19,24 +20,39 @@ from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
 from servers.release.publish import Publisher
 from servers.settings import Settings
-from servers.storage.database import lock
+from servers.storage.database import Transaction, lock, needs_to_be_alone
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import CHECKING
 
 Clock = Callable[[], datetime]
+API, WORK = "api", "work"
+Parts = frozenset[str]
+ALL: Parts = frozenset((API, WORK))
 
 
 def no_crash(_: str) -> None:
     """Where a test would end the process."""
 
 
+def executor_for(settings: Settings) -> Executor:
+    """Where keys are evaluated: on this machine, or by the cluster that the settings name."""
+    if settings.cluster is None:
+        return LocalPool(settings.workers)
+    try:
+        from servers.compute.cluster import DaskCluster
+    except ModuleNotFoundError:
+        raise BadSettings("[cluster] needs Dask: pip install 'fss-ecdf[server,cluster]'") from None
+    return DaskCluster(settings.cluster)
+
+
 class Server:
     """What the routes work with. Each part is one subject; nothing is done here but joining them."""
 
-    def __init__(self, settings: Settings, clock: Clock, crash: Crash = no_crash) -> None:
+    def __init__(self, settings: Settings, clock: Clock, crash: Crash = no_crash, parts: Parts = ALL) -> None:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._lock = lock(settings.data)
+        is_alone = needs_to_be_alone(settings.database_url)
+        self._lock, self._parts = lock(settings.data, shared=not is_alone), parts
         self.settings, self.role, self.clock, self.crash = settings, settings.role, clock, crash
         self.identity = Identity.load(settings.identity_file, settings.role)
         self.storage = Storage(settings.database_url)
@@ -47,10 +63,10 @@ class Server:
         self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget)
         self.frozen_ids = FrozenIds(self.storage)
         self.sealer = Sealer(self.storage, self.writer, self.peer, self.frozen_ids, clock, crash)
-        pool = LocalPool(settings.workers)
+        self._executor = pool = executor_for(settings)
         about = self.storage, self.writer, self.peer, self.identity, pool, crash
         self.checker = Checker(settings.role, self.folder, *about)
-        self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, time.time, crash)
+        self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, self.storage.now, crash)
         self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock)
         self.stopping = False
 
@@ -58,8 +74,11 @@ class Server:
         return Folder(self.settings.data, campaign_id, wave)
 
     async def start(self) -> None:
+        if WORK not in self._parts:
+            return
         await self.writer.run(self._erase_deleted)
-        await self.writer.run(self.storage.jobs.renew_all)  # one process has one database here
+        if self.storage.alone:
+            await self.writer.run(self.storage.jobs.renew_all)
         self.workman.start()
         self.closer.start()
 
@@ -78,15 +97,22 @@ class Server:
         self.crash("delete-noted")
         self.publisher.forget(campaign_id)
         self.sealer.forget(campaign_id)
+        await asyncio.to_thread(self._executor.erase, to_base64url(campaign_id))
         await asyncio.to_thread(self.folder(campaign_id).erase)
         await self.writer.run(self.storage.campaigns.forget_deleted)
 
     def _erase_deleted(self) -> None:
         for campaign_id in self.storage.campaigns.deleted():
+            self._executor.erase(to_base64url(campaign_id))
             self.folder(campaign_id).erase()
         for entry in self.storage.campaigns.all():
-            for wave in self.storage.waves.all(entry.campaign.id):
-                if wave.state != CHECKING:
-                    self.folder(entry.campaign.id, wave.number).drop_candidates()  # keys that may have been erased
+            self._drop_candidates(entry.campaign.id)
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()
+
+    def _drop_candidates(self, campaign_id: bytes) -> None:
+        """Keys that were to be checked, and may have been erased since. Nobody begins to check them meanwhile."""
+        with Transaction(self.storage.engine, campaign_id), suppress(Problem):
+            for wave in self.storage.waves.all(campaign_id):
+                if wave.state != CHECKING:
+                    self.folder(campaign_id, wave.number).drop_candidates()

@@ -8,6 +8,7 @@ import stat
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -59,6 +60,27 @@ class Limits(_Section):
     points_times_keys: int = Field(default=100_000_000, ge=1)  # of one question that is answered from the keys
 
 
+class Cluster(_Section):
+    """A Dask scheduler whose workers evaluate keys, and storage that they share with this server."""
+
+    scheduler: str = Field(pattern=r"^(tls|tcp)://[^:/\s]+:\d{1,5}$")
+    ca: PathField | None = None
+    certificate: PathField | None = None
+    key: PathField | None = None
+    chunks: str | None = None  # a URL as fsspec knows them; without one, beside the keys
+    chunk_keys: int = Field(default=49_152, ge=64, le=1 << 24)
+
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        host = self.scheduler.split("//")[1].rsplit(":", 1)[0]
+        given = [self.ca, self.certificate, self.key]
+        if self.scheduler.startswith("tls:") and None in given:
+            raise ValueError("cluster: tls:// needs ca, certificate and key")
+        if self.scheduler.startswith("tcp:") and host not in ("127.0.0.1", "localhost"):
+            raise ValueError("cluster.scheduler: whoever reaches it reads keys and runs programs; use tls://")
+        return self
+
+
 class Settings(_Section):
     role: Literal[0, 1]
     listen: str = Field(pattern=r"^[^:\s]+:\d{1,5}$")
@@ -71,6 +93,7 @@ class Settings(_Section):
     peer: Peer
     tokens: Tokens
     limits: Limits = Limits()
+    cluster: Cluster | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -103,27 +126,39 @@ class Settings(_Section):
         return self.peer.token_file.read_text().strip()
 
 
-def load(path: Path) -> Settings:
-    """Read and check a settings file; paths in it are relative to it."""
+def load(path: Path, *, listen: str | None = None) -> Settings:
+    """Read and check a settings file; paths in it are relative to it. `listen` is another address than it has."""
     try:
         fields = tomllib.loads(path.read_text())
     except OSError as error:
         raise BadSettings(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{path}: not TOML: {error}") from None
+    fields |= {} if listen is None else {"listen": listen}
     try:
         settings = Settings.model_validate(fields)
     except ValidationError as error:
         raise BadSettings(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
     settings = _absolute(settings, path.parent)
-    secrets = settings.tls.key, settings.peer.token_file, settings.identity_file
-    for file in (settings.tls.certificate, settings.peer.ca, *secrets):
+    secrets = [settings.tls.key, settings.peer.token_file, settings.identity_file]
+    others = [settings.tls.certificate, settings.peer.ca]
+    if settings.cluster is not None:
+        secrets += [] if settings.cluster.key is None else [settings.cluster.key]
+        others += [path for path in (settings.cluster.ca, settings.cluster.certificate) if path is not None]
+    for file in (*others, *secrets):
         if not file.is_file():
             raise BadSettings(f"{path}: {file} does not exist")
     for secret in secrets:
         if secret.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise BadSettings(f"{path}: {secret} must be readable by its owner only (chmod 600)")
+    if _has_password(settings) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise BadSettings(f"{path}: has the database's password in it, so it must be readable by its owner only")
     return settings
+
+
+def _has_password(settings: Settings) -> bool:
+    """In the URL; better in PostgreSQL's own password file, or none at all but a client certificate."""
+    return settings.database is not None and urlsplit(settings.database).password is not None
 
 
 def _explain(error: object) -> str:
@@ -134,11 +169,15 @@ def _explain(error: object) -> str:
 
 
 def _absolute(settings: Settings, base: Path) -> Settings:
-    tls, peer = settings.tls, settings.peer
+    tls, peer, cluster = settings.tls, settings.peer, settings.cluster
+    if cluster is not None:
+        files = {name: getattr(cluster, name) for name in ("ca", "certificate", "key")}
+        cluster = cluster.model_copy(update={name: base / path for name, path in files.items() if path is not None})
     return settings.model_copy(
         update={
             "data": base / settings.data,
             "identity_file": base / settings.identity_file,
+            "cluster": cluster,
             "tls": Tls(certificate=base / tls.certificate, key=base / tls.key),
             "peer": peer.model_copy(update={"ca": base / peer.ca, "token_file": base / peer.token_file}),
         }

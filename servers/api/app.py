@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,8 +18,9 @@ from servers import log, metrics
 from servers.api import actions, analysts, operators, parties, peers, public, reference, sites
 from servers.api.cors import Cors
 from servers.lifecycle.work import Crash
-from servers.server import Clock, Server, no_crash
+from servers.server import ALL, Clock, Parts, Server, no_crash
 from servers.settings import Settings
+from servers.storage.database import as_problem
 
 ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers)  # parties ask most often
 
@@ -28,8 +30,8 @@ Errors are RFC 9457 problem documents with stable types; docs/protocol.md lists 
 """
 
 
-def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash) -> FastAPI:
-    server = Server(settings, clock, crash)
+def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash, parts: Parts = ALL) -> FastAPI:
+    server = Server(settings, clock, crash, parts)
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
@@ -44,6 +46,7 @@ def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash) -> Fast
     )
     app.router.redirect_slashes = False
     app.state.server = server
+    app.add_exception_handler(DBAPIError, _on_database)
     for routes in ROUTES:
         app.include_router(routes.router)
     app.add_middleware(Cors)
@@ -72,6 +75,14 @@ def problem_response(problem: Problem, status: int | None = None) -> JSONRespons
 async def _on_problem(_: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     return problem_response(error)
+
+
+async def _on_database(request: Request, error: Exception) -> Response:
+    """A question that the database did not answer; a write says so itself."""
+    server: Server = request.app.state.server
+    problem = as_problem(server.storage.engine, error)
+    log.event("database-failed", error=type(error).__name__, code=problem.code)
+    return problem_response(problem)
 
 
 async def _on_validation(_: Request, error: Exception) -> Response:

@@ -7,10 +7,13 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Protocol
 
 from fss.evaluate import cores
 from servers.compute.worker import Part, Slice, slice_sum
+
+SLICE = 4096
 
 
 class Executor(Protocol):
@@ -18,11 +21,34 @@ class Executor(Protocol):
 
     @property
     def workers(self) -> int: ...
+    @property
+    def slice(self) -> int:
+        """How many keys it wants at a time."""
+
+    async def prepare(self, path: Path, slices: list[Slice], of: str) -> None:
+        """Before any of these slices: all there are of the key file at this path, whose content is named too."""
+
     async def run(self, task: Slice) -> Part: ...
+    async def finish(self, path: Path, slices: list[Slice]) -> None:
+        """All of them are summed; copies of their keys go."""
+
+    def erase(self, folder: str) -> None:
+        """Copies of keys of a campaign, by the name of its folder."""
+
     def close(self) -> None: ...
 
 
-class LocalPool:
+class Here:
+    """What executors on this machine have in common: they read the key file itself."""
+
+    slice = SLICE
+
+    async def prepare(self, path: Path, slices: list[Slice], of: str) -> None: ...
+    async def finish(self, path: Path, slices: list[Slice]) -> None: ...
+    def erase(self, folder: str) -> None: ...
+
+
+class LocalPool(Here):
     """Worker processes on this machine, started when there is work and anew where they were killed."""
 
     def __init__(self, workers: int) -> None:

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,12 @@ from campaign.files import write_durably
 from campaign.spec import Campaign
 from fss import KeyType, field
 from fss.field import Words
-from servers.compute.executor import Executor
+from servers.compute.executor import SLICE, Executor
 from servers.compute.unnoised import Unnoised
 from servers.compute.worker import Check, Part, Slice
 
 Report = Callable[[float], Awaitable[None]]
 
-SLICE = 4096
 SAVE_EVERY_S = 5.0
 
 
@@ -35,10 +34,11 @@ class KeyFile:
     digest: bytes
     count: int
     check: Check | None = None
+    slice: int = SLICE  # how many keys are summed at a time
 
     def slices(self) -> list[Slice]:
-        starts = range(0, self.count, SLICE)
-        return [Slice(str(self.path), self.type, s, min(s + SLICE, self.count), self.check) for s in starts]
+        starts = range(0, self.count, self.slice)
+        return [Slice(str(self.path), self.type, s, min(s + self.slice, self.count), self.check) for s in starts]
 
     @property
     def sum_path(self) -> Path:
@@ -75,9 +75,11 @@ class Sum:
             head, body = self.file.sum_path.read_bytes().split(b"\n", 1)
             about, data = json.loads(head), io.BytesIO(body)
             total, messages = (np.load(data, allow_pickle=False) for _ in range(2))
-            fits = about["keys"] == self.file.name() and about["slices"] == len(self._slices)
+            done, size = {int(n) for n in about["done"]}, int(about["slice"])
+            if len(done) == -(-self.file.count // size):  # a whole sum is one, whatever it was made of
+                done, size = set(range(len(self._slices))), self.file.slice
+            fits = about["keys"] == self.file.name() and size == self.file.slice
             fits = fits and about["sum"] == hashlib.sha256(body).hexdigest()
-            done = {int(n) for n in about["done"]}
         except Exception:  # whatever is wrong with it, it can be made again
             return
         fits = fits and (total.shape, messages.shape) == (self.total.shape, self.messages.shape)
@@ -94,7 +96,7 @@ class Sum:
         body = io.BytesIO()
         np.save(body, self.total)
         np.save(body, self.messages)
-        about = {"keys": self.file.name(), "slices": len(self._slices), "done": sorted(self.done)}
+        about = {"keys": self.file.name(), "slice": self.file.slice, "done": sorted(self.done)}
         about["sum"] = hashlib.sha256(body.getvalue()).hexdigest()
         write_durably(self.file.sum_path, json.dumps(about).encode() + b"\n" + body.getvalue())
 
@@ -111,6 +113,7 @@ class Sum:
 
 async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
     """The whole sum; goes on with what an earlier run has saved beside the key file."""
+    file = replace(file, slice=executor.slice)
     slices, result = file.slices(), await asyncio.to_thread(Sum, file)
     todo, saved, was_complete = result.todo(), time.monotonic(), result.is_complete
     await report(result.share)
@@ -118,6 +121,8 @@ async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
     async def one(number: int) -> tuple[int, Part]:
         return number, await executor.run(slices[number])
 
+    if todo:
+        await executor.prepare(file.path, slices, file.name())
     # A few more than there are workers, so that none waits, but no more results in memory than that.
     running: set[asyncio.Task[tuple[int, Part]]] = set()
     try:
@@ -136,6 +141,7 @@ async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
             task.cancel()
     if file.slices() and not was_complete:
         await _save(result)
+        await executor.finish(file.path, slices)
     return result
 
 

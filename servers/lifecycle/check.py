@@ -91,7 +91,7 @@ class Checker:
     async def _files(self, campaign: Campaign, wave: Wave, candidates: UploadSet, note: Note) -> bytes:
         """Keys and proofs, written anew where they are missing or damaged; the digest of the keys."""
         known, folder = candidates.key_file, self.folder(campaign.id, wave.number)
-        if known is not None and (known in self.seen or await asyncio.to_thread(_are_whole, folder, known)):
+        if known is not None and await asyncio.to_thread(self._are_whole, folder, known):
             self.seen.add(known)
             return known
         expected = Expected(campaign.key_type(self.role), candidates.count, candidates.checksum)
@@ -107,6 +107,11 @@ class Checker:
         await asyncio.to_thread(folder.drop_messages, candidates.checksum)  # of other keys under these ids, perhaps
         await self.writer.run(lambda: self.storage.waves.keep_key_file(campaign.id, digest, wave.number))
         return digest
+
+    def _are_whole(self, folder: Folder, keys: bytes) -> bool:
+        if keys in self.seen and folder.candidates.exists() and folder.proofs.exists():
+            return True
+        return objects.is_whole(folder.candidates, keys) and proofs_are_whole(folder.proofs)
 
     async def _seeds(self, campaign: Campaign, wave: Wave) -> tuple[bytes, bytes]:
         """Both parts of the wave's challenge, ours first told to the other server."""
@@ -192,10 +197,6 @@ class Checker:
         folder.save_messages(final.checksum, told.to_bytes())
         share.keep(accepted, KeyFile(folder.keys, type, digest, final.count))
         return UploadSet(final.count, final.checksum, final.orphans, final.checked, digest)
-
-
-def _are_whole(folder: Folder, keys: bytes) -> bool:
-    return objects.is_whole(folder.candidates, keys) and proofs_are_whole(folder.proofs)
 
 
 def tell_seed(identity: Identity, entry: Entry, wave: Wave, given: CheckSeed) -> CheckSeed:

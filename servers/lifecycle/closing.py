@@ -49,13 +49,18 @@ class Closer:
                 await self._task
 
     async def _run(self) -> None:
-        while True:
-            try:
-                for campaign, number in await asyncio.to_thread(self.due):
-                    await self._seal(campaign, number)
-            except Exception as error:  # a busy database: the next look finds it again
-                log.event("closing-failed", error=type(error).__name__)
-            await asyncio.sleep(self._look_s)
+        with self._storage.leading("closing") as one:  # of several processes of this server
+            while True:
+                try:
+                    if await asyncio.to_thread(one.leads):
+                        await self._look()
+                except Exception as error:  # a busy database: the next look finds it again
+                    log.event("closing-failed", error=type(error).__name__)
+                await asyncio.sleep(self._look_s)
+
+    async def _look(self) -> None:
+        for campaign, number in await asyncio.to_thread(self.due):
+            await self._seal(campaign, number)
 
     def due(self) -> list[tuple[Campaign, int]]:
         now = self._clock() - self._patience

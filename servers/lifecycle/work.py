@@ -89,9 +89,12 @@ class Workman:
                 await asyncio.wait_for(self._called.wait(), LOOK_S)
 
     async def _take(self) -> Job | None:
-        now = self._clock()
+        def take() -> Job | None:
+            now = self._clock()
+            return self._storage.jobs.take(self._owner, now, now + LEASE_S)
+
         try:
-            return await self._writer.run(lambda: self._storage.jobs.take(self._owner, now, now + LEASE_S))
+            return await self._writer.run(take)
         except Exception as error:  # a busy database, no more open files: the job is there later, too
             log.event("work-not-taken", error=type(error).__name__)
             return None
@@ -109,12 +112,13 @@ class Workman:
         self._hands[place].add_done_callback(ended)
 
     async def _do(self, job: Job) -> None:
-        held = _Held(job)
-        keeping = asyncio.create_task(self._keep(held))
+        held, me = _Held(job), asyncio.current_task()
+        assert me is not None
+        keeping = asyncio.create_task(self._keep(held, me))
         try:
             if not await self._steps(held):
                 return  # the wave is open again, and the job is gone; one of this name is another one
-            end, until = Job(job.campaign, job.wave, READY, 1.0), 0.0
+            end, due = Job(job.campaign, job.wave, READY, 1.0), 0.0
             self._patience.pop((job.campaign, job.wave), None)
         except asyncio.CancelledError:
             # Whoever comes next need not wait for the lease's end.
@@ -123,25 +127,37 @@ class Workman:
         except Later:
             wait = self._patience.get((job.campaign, job.wave), RETRY_LATER_S)
             self._patience[job.campaign, job.wave] = min(2 * wait, RETRY_FAILED_S)
-            end, until = held.job, self._clock() + wait
+            end, due = held.job, wait
         except Exception as error:
             problem = str(error) if isinstance(error, Problem) else type(error).__name__
-            end, until = replace(held.job, phase=FAILED, problem=problem[:500]), self._clock() + RETRY_FAILED_S
+            end, due = replace(held.job, phase=FAILED, problem=problem[:500]), RETRY_FAILED_S
             where = {"error": type(error).__name__, "where": log.where(error)}
             log.event("prepare-failed", campaign=to_base64url(job.campaign), **where)
         finally:
             keeping.cancel()
-        await self._write(end, until)
+        await self._write(end, due)
 
-    async def _keep(self, held: "_Held") -> None:
-        """Renew the lease and show how far the work is, while it goes on."""
+    async def _keep(self, held: "_Held", work: "asyncio.Task[None]") -> None:
+        """Renew the lease and show how far the work is, while it goes on. What is somebody else's now is let go."""
+        renewed = time.monotonic()
         while True:
             await asyncio.sleep(RENEW_S)
-            await self._write(held.job, self._clock() + LEASE_S)
+            mine, now = await self._write(held.job, LEASE_S), time.monotonic()
+            renewed = now if mine else renewed
+            if mine is False or (not self._storage.alone and now - renewed > LEASE_S):
+                log.event("lease-lost", campaign=to_base64url(held.job.campaign))
+                work.cancel()
+                return
 
-    async def _write(self, job: Job, until: float) -> None:
+    async def _write(self, job: Job, seconds: float) -> bool | None:
+        """Due in so many seconds, or at once; False if the job is not this one's any more, None if nobody knows."""
+
+        def note() -> bool:
+            return self._storage.jobs.note(job, self._owner, self._clock() + seconds if seconds else 0.0)
+
         with suppress(Exception):  # a full disk: the lease runs out, and the job is done again
-            await self._writer.run(lambda: self._storage.jobs.note(job, self._owner, until))
+            return await self._writer.run(note)
+        return None
 
     async def _steps(self, held: "_Held") -> bool:
         """False if the wave takes uploads again."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from campaign.errors import PeerMismatch, StorageFull
-from campaign.files import write_durably
+from campaign.files import write_durably, write_once
 from campaign.spec import to_base64url
 from servers import log
 
@@ -23,9 +23,15 @@ class Evidence:
         path = self.folder / "statement"
         return path.read_bytes() if path.is_file() else None
 
-    def keep_statement(self, data: bytes) -> None:
+    def keep_statement(self, data: bytes, *, replace: bool = False) -> bytes:
+        """The first one that any process of this server was given counts; returns that. A damaged one is replaced."""
         self._make()
-        write_durably(self.folder / "statement", data)
+        path = self.folder / "statement"
+        if replace:
+            write_durably(path, data)
+        elif not write_once(path, data):
+            return path.read_bytes()
+        return data
 
     def keep_answer(self, question: bytes, answer: bytes, is_genuine: Callable[[bytes], bool]) -> None:
         """Durably, before anything is published from it. The same question never gets two answers that are signed.
@@ -34,22 +40,29 @@ class Evidence:
         """
         name = hashlib.sha256(question).hexdigest()
         path = self.folder / f"{name}.answer"
-        if path.is_file():
-            kept = path.read_bytes()
-            if kept == answer:
-                return
-            if is_genuine(kept):
-                raise PeerMismatch("the other server answers a question otherwise than before")
-            log.event("evidence-damaged", answer=name)
+        if path.is_file() and self._is_kept(path, answer, is_genuine):
+            return
+        damaged = path.is_file()
         self._make()
         self._bytes = self._size() + len(question) + len(answer)
         if self._bytes > MOST_BYTES:
             raise StorageFull("no more signed answers of the other server can be kept for this campaign")
         write_durably(self.folder / f"{name}.question", question)
-        write_durably(path, answer)
+        if damaged:
+            log.event("evidence-damaged", answer=name)
+            write_durably(path, answer)
+        elif not write_once(path, answer):  # another process of this server asked the same
+            self._is_kept(path, answer, is_genuine)
+
+    @staticmethod
+    def _is_kept(path: Path, answer: bytes, is_genuine: Callable[[bytes], bool]) -> bool:
+        kept = path.read_bytes()
+        if kept != answer and is_genuine(kept):
+            raise PeerMismatch("the other server answers a question otherwise than before")
+        return kept == answer
 
     def _size(self) -> int:
-        """Looked up once; then counted."""
+        """Looked up once; then counted, by each process for itself."""
         if self._bytes is None:
             self._bytes = sum(file.stat().st_size for file in self.folder.iterdir())
         return self._bytes

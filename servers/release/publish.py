@@ -85,11 +85,21 @@ class Publisher:
 
     async def open(self, campaign_id: bytes, name: str = CURVE) -> Published:
         """A campaign's release; a problem if there is none."""
+        await self._look_again(campaign_id)
         known = self._known.setdefault(campaign_id, {})
         if name not in known:
             made = find(await self.releases(campaign_id), name)
             known.setdefault(name, Published(made))
         return known[name]
+
+    async def _look_again(self, campaign_id: bytes) -> None:
+        """Another process may have deleted it since."""
+        if campaign_id in self._known and not self._storage.alone:
+            try:
+                await asyncio.to_thread(self._storage.campaigns.get, campaign_id)
+            except Problem:
+                self.forget(campaign_id)
+                raise
 
     async def releases(self, campaign_id: bytes) -> dict[str, Release]:
         """What can be published of a campaign now."""
@@ -231,9 +241,9 @@ class Publisher:
             except PeerMismatch:  # damaged here: what is signed anew must be the same, or its answers do not fit
                 log.event("evidence-damaged", campaign=to_base64url(of.campaign.id))
         data = await self._peer.call("GET", of.campaign.id, "/statement" + _asked(of))
-        statement = check(data, *about).statement
-        await asyncio.to_thread(evidence.keep_statement, data)
-        return statement
+        check(data, *about)
+        first = await asyncio.to_thread(partial(evidence.keep_statement, data, replace=kept is not None))
+        return check(first, *about).statement
 
     async def statement(self, of: Published) -> Signed:
         """This server's own; there is none before its keys are in one file."""

@@ -51,6 +51,11 @@ def open_engine(url: str) -> Engine:
         raise Damaged("database: postgresql needs psycopg: pip install 'fss-ecdf[server,postgres]'") from None
 
 
+def needs_to_be_alone(url: str) -> bool:
+    """Is this a database for one process at a time?"""
+    return url.startswith("sqlite")
+
+
 def damaged(engine: Engine, what: str) -> Damaged:
     where = engine.url.render_as_string(hide_password=True)
     return Damaged(f"the database {where} is damaged ({what}); restore this server from its newest backup")

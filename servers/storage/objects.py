@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.files import sync_directory, write_durably
+from campaign.files import partial_name, sync_directory, write_durably
 from campaign.spec import to_base64url
 from campaign.wire import UPLOAD_ID_BYTES
 from fss import KeyBatch, KeyType, proof_file
@@ -36,6 +36,11 @@ def set_checksum(ids: bytes) -> bytes:
 
 def split_ids(ids: bytes) -> list[bytes]:
     return [ids[i : i + UPLOAD_ID_BYTES] for i in range(0, len(ids), UPLOAD_ID_BYTES)]
+
+
+def chunk_folder(keys: Path) -> Path:
+    """Beside a key file: the copies of its keys that a cluster reads."""
+    return keys.with_name(f"{keys.name}-chunks")
 
 
 class Folder:
@@ -63,6 +68,7 @@ class Folder:
         """What only the check needed."""
         for path in (self.candidates, self.proofs, self.path / "candidates-curve"):
             path.unlink(missing_ok=True)
+        shutil.rmtree(chunk_folder(self.candidates), ignore_errors=True)
 
     def save_messages(self, checksum: bytes, messages: bytes) -> None:
         """What the other server is told about the keys of a set, in the order of their ids."""
@@ -171,7 +177,9 @@ class _Columns:
     """A file of so many columns of words, level-major, written part by part beside the one that it replaces."""
 
     def __init__(self, path: Path, header: bytes, words: int, count: int) -> None:
-        self._path, self.partial = path, path.with_suffix(".partial")
+        for left in path.parent.glob(f"{path.name}.*.partial"):  # by one that was killed, or lost the job to this one
+            left.unlink(missing_ok=True)
+        self._path, self.partial = path, partial_name(path)
         with self.partial.open("wb") as file:
             file.write(header)
             file.truncate(len(header) + 8 * words * count)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
@@ -48,13 +49,25 @@ class Storage:
         try:
             check_file(self.engine)
             upgrade(self.engine)
-            if dialects.of(self.engine).ALONE:  # others would count on, and 10^8 rows take their time
+            if self.alone:  # others would count on, and 10^8 rows take their time
                 self._check_counts()
         except DBAPIError as error:
             raise damaged(self.engine, str(error.orig)) from None
         except Problem as problem:
             raise damaged(self.engine, problem.detail) from None
         keep_private(self.engine)
+
+    @property
+    def alone(self) -> bool:
+        """No other process has this database."""
+        return dialects.of(self.engine).ALONE
+
+    def now(self) -> float:
+        """Seconds since 1970, the same for all processes of this database."""
+        return dialects.of(self.engine).now(self.engine)
+
+    def leading(self, what: str) -> AbstractContextManager[dialects.Leader]:
+        return dialects.of(self.engine).leading(self.engine, what)
 
     def ping(self) -> None:
         """One query, or a problem."""

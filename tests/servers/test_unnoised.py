@@ -12,8 +12,17 @@ from servers.compute.unnoised import Unnoised
 ROOT = Path(__file__).parents[2]
 ROOM = "servers/release/noised.py"
 # Where sums of keys are made; what leaves that room is wrapped up.
-MAKERS = {f"servers/compute/{name}.py" for name in ("worker", "shares", "executor", "sums")}
-SUMS = {"sum_over_domain", "sum_at_points", "at_point", "at_points", "over_domain", "prefix_sum", "slice_sum"}
+MAKERS = {f"servers/compute/{name}.py" for name in ("worker", "shares", "executor", "sums", "chunks", "cluster")}
+SUMS = {
+    "sum_over_domain",
+    "sum_at_points",
+    "at_point",
+    "at_points",
+    "over_domain",
+    "prefix_sum",
+    "slice_sum",
+    "chunk_sum",
+}
 WRAPPED = {"open_for_noise", "_words"}
 NOISE = {"NoiseTree", "DiscreteLaplace", "FineLaplace"}
 

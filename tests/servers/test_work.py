@@ -11,6 +11,7 @@ import pytest
 
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes
+from servers.compute.executor import Here
 from servers.compute.worker import Part, Slice, slice_sum
 from servers.lifecycle import admission, work
 from servers.server import Server, no_crash
@@ -20,7 +21,7 @@ from servers.storage.objects import set_checksum
 from tests.servers.conftest import new_campaign
 
 
-class Held:
+class Held(Here):
     """Sums slices when it is let."""
 
     workers = 1

@@ -1,0 +1,121 @@
+"""Several processes of one server: whichever is asked knows what the others did, and goes on where they ended."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign.spec import Campaign
+from harness import haproxy
+from harness.fleet import Fleet
+from harness.live import Pair, envelopes, name
+from harness.postgres import NoPostgres
+from programs import server
+from servers.release.noise import NoiseTree
+from tests.commands import call
+from tests.servers.conftest import new_campaign, values
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    try:
+        haproxy.program()
+        made = Fleet(tmp_path_factory.mktemp("fleet"), workers=2)
+    except (NoPostgres, FileNotFoundError) as error:
+        pytest.skip(str(error))
+    with made:
+        yield made
+
+
+def published(fleet: Fleet, campaign: Campaign, positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What one machine would answer: exact counts, and the noise that both servers' secrets make."""
+    curve = np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
+    for role in (0, 1):
+        seed, covered = fleet.noise_secrets(role, campaign)
+        curve = curve + NoiseTree(seed, server=role, covers=covered, mechanism=campaign.noise).curve()
+    return curve
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_campaign_from_uploads_to_answers(fleet: Fleet, checked: bool) -> None:
+    campaign = new_campaign(checked=checked)
+    positions = campaign.place(values(200)).positions
+    fleet.create(campaign)
+    for part in np.array_split(positions, 8):  # each over a connection of its own, so to another process
+        fleet.upload_values(campaign, part)
+    assert fleet.seal(campaign)["count"] == 200
+    fleet.wait_ready(campaign)
+    right = published(fleet, campaign, positions)[: campaign.grid.size]
+    for role in (0, 1):
+        for process in fleet.names("api"):
+            with fleet.direct(role, process, fleet.servers[role].analyst) as client:
+                answer = client.get(f"/v1/campaigns/{name(campaign)}/curve").json()
+            assert answer["counts"] == right.tolist()
+
+
+def test_what_one_process_deletes_no_other_answers(fleet: Fleet) -> None:
+    campaign = new_campaign()
+    fleet.create(campaign)
+    fleet.upload_values(campaign, campaign.place(values(20)).positions)
+    fleet.seal(campaign)
+    fleet.wait_ready(campaign)
+    first, second = fleet.names("api")
+    for process in (first, second):
+        with fleet.direct(0, process, fleet.servers[0].analyst) as client:
+            assert client.get(f"/v1/campaigns/{name(campaign)}/curve").status_code == 200
+    with fleet.direct(0, first, fleet.servers[0].operator) as client:
+        assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
+    with fleet.direct(0, second, fleet.servers[0].analyst) as client:
+        assert client.get(f"/v1/campaigns/{name(campaign)}/curve").json()["type"].endswith("campaign-deleted")
+    with fleet.direct(0, second, fleet.upload_tokens[campaign.id]) as client:
+        refused = client.post(f"/v1/campaigns/{name(campaign)}/uploads", content=envelopes(campaign, np.arange(1))[0])
+    assert refused.status_code >= 400
+    assert not (fleet.home(0) / "data" / name(campaign)).exists()
+
+
+def test_a_worker_that_is_killed_is_followed_by_another(fleet: Fleet) -> None:
+    campaign = new_campaign(checked=True)
+    fleet.create(campaign)
+    fleet.upload_values(campaign, campaign.place(values(3000)).positions)
+    fleet.seal(campaign)
+    for role in (0, 1):
+        fleet.stop_member(role, "work0", kill=True)
+    fleet.wait_ready(campaign, seconds=60)
+    for role in (0, 1):
+        fleet.start_member(role, "work0")
+
+
+def test_an_upload_survives_the_process_that_took_it(fleet: Fleet) -> None:
+    campaign = new_campaign()
+    positions = campaign.place(values(30)).positions
+    fleet.create(campaign)
+    fleet.upload_values(campaign, positions[:10])
+    fleet.stop_member(0, "api0", kill=True)
+    until = time.monotonic() + 30
+    for data in (envelopes(campaign, positions[10:]),):
+        for role in (0, 1):
+            while not _taken(fleet, role, campaign, data[role]):
+                assert time.monotonic() < until
+    fleet.start_member(0, "api0")
+    assert len(fleet.ids(0, campaign)) == len(fleet.ids(1, campaign)) == 30
+
+
+def _taken(fleet: Fleet, role: int, campaign: Campaign, data: bytes) -> bool:
+    import httpx
+
+    try:
+        return fleet.upload(role, campaign, data).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def test_several_processes_on_sqlite_are_refused(tmp_path: Path) -> None:
+    pair = Pair(tmp_path)
+    for command in ("api", "work"):
+        done = call(server.main, command, "--config", str(pair.folder / "server0" / "server.toml"))
+        assert (done.returncode, "several processes need PostgreSQL" in done.stderr) == (65, True)
