@@ -96,5 +96,7 @@ def test_following_a_page_works(page: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
     if page.stem == "audit":
         assert "honest" in done.stdout
+    if page.stem == "check-page":
+        assert "the same, byte for byte: True" in done.stdout
     if page.stem == "tutorial":
         assert {"curve.png", "roc.png", "decision.png", "report.html"} <= {path.name for path in tmp_path.iterdir()}

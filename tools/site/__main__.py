@@ -18,7 +18,7 @@ CONFIG = {
     "site_name": "fss-ecdf",
     "docs_dir": str(SOURCE),
     "site_dir": str(SITE),
-    "use_directory_urls": False,  # so that pages open from a folder, too; search needs a web server, any will do
+    "use_directory_urls": False,  # so that pages open from a folder, too
     "strict": True,
     # No font, icon or script comes from elsewhere: `font` would be fetched, so the system's is used.
     "theme": {
@@ -30,9 +30,9 @@ CONFIG = {
             {"media": "(prefers-color-scheme: dark)", "scheme": "slate"},
         ],
     },
-    "plugins": ["search"],
+    "plugins": ["search", "offline"],  # the second one lets a page from a folder read the search's index
     "markdown_extensions": ["tables", "fenced_code", "def_list", {"toc": {"permalink": True}}, "pymdownx.highlight"],
-    "extra": {"generator": False},
+    "extra": {"generator": False, "polyfills": ["iframe-worker.js"]},
     "extra_css": ["print.css"],
     "validation": {
         "nav": {"omitted_files": "warn", "not_found": "warn", "absolute_links": "warn"},
@@ -63,7 +63,7 @@ def main() -> int:
     if foreign:
         print("the site would load from elsewhere:\n" + "\n".join(foreign))
         return 1
-    print("read it: python -m http.server --bind 127.0.0.1 --directory site")
+    print("read it: open site/index.html, or python -m http.server --bind 127.0.0.1 --directory site")
     return 0
 
 
@@ -92,6 +92,7 @@ def assemble(target: Path) -> None:
         (target / name).parent.mkdir(exist_ok=True)
         (target / name).write_text(made())
     (target / "print.css").write_text(PRINT)
+    shutil.copy(Path(__file__).with_name("iframe-worker.js"), target)
 
 
 def linked(text: str, page: Path) -> str:

@@ -20,6 +20,8 @@ KINDS: dict[str, dict[str, str]] = {
     "How to": {
         "how-to/plan.md": "Choose epsilon, grid and size",
         "how-to/two-organisations.md": "Set up two organisations",
+        "how-to/sites.md": "Admit hospitals as sites",
+        "how-to/check-page.md": "Check a party's page",
         "how-to/python.md": "Take part and ask from Python",
         "how-to/audit.md": "Find out whether a server lied",
         "how-to/backup.md": "Back up and restore",
