@@ -3,6 +3,7 @@
 # make chaos  try to break it, an hour        make audit    known vulnerabilities of the pinned packages
 # make sanitize   the native kernel under sanitizers and valgrind
 # make release   a release up to publishing    make update   newer versions of all packages, and every check
+# make gallery   the pictures of docs/gallery.md, made again
 # make docs   the documentation's site         make containers   the image and both compose files, for real
 # make arm    the AArch64 kernel in an emulator   make wheels   what can be published: sdist and wheels, into dist/
 # make browser    the pages in a real Chromium; screenshots go to bench-results/screenshots
@@ -33,7 +34,7 @@ ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
 ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
-.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs containers sanitize arm wheels browser \
+.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs gallery containers sanitize arm wheels browser \
   release update clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
@@ -79,8 +80,7 @@ arm: .venv/ready
 # The sdist, the wheel for this machine made of it and, where there is a cross compiler, the one for AArch64. Each wheel
 # is for every Python from 3.11 on and, says auditwheel, for every Linux with a C library of 2017. This machine's is
 # tried in an empty environment.
-wheels: .venv/ready
-	$(INSTALL) --editable '.[dev,wheels]'
+wheels: .venv/ready-wheels
 	rm -rf dist build/wheels build/try
 	LDFLAGS=-s $(BIN)/python -m build --outdir build/wheels
 	mkdir -p dist && cp build/wheels/*.tar.gz dist
@@ -110,13 +110,16 @@ browser: .venv/ready
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json bench-results/chaos.json
 
-audit: .venv/ready
-	$(INSTALL) --editable '.[dev,audit]'
+audit: .venv/ready-audit
 	$(BIN)/python -m bench audit
 
 # The documentation as a site that needs no network, in site/.
 docs: .venv/ready-docs
 	$(BIN)/python -m tools.site
+
+# The pictures of docs/gallery.md and the page, made again from two live servers: a few minutes. Needs a browser.
+gallery: .venv/ready-bench
+	$(BIN)/python -m tools.gallery
 
 # The image and both compose files, for real: with docker where there is one, else podman. BASE=IMAGE: another base.
 containers: .venv/ready-containers
@@ -156,20 +159,10 @@ bench: .venv/ready-bench
 	$(INSTALL) --editable '.[dev]'
 	@touch $@
 
-.venv/ready-bench: .venv/ready
-	$(INSTALL) --editable '.[dev,bench]'
-	@touch $@
-
-.venv/ready-docs: .venv/ready
-	$(INSTALL) --editable '.[dev,docs]'
-	@touch $@
-
-.venv/ready-containers: .venv/ready
-	$(INSTALL) --editable '.[dev,containers]'
-	@touch $@
-
-.venv/ready-release: .venv/ready
-	$(INSTALL) --editable '.[dev,release]'
+# An extra's packages beside the others; the package itself is there already.
+.venv/ready-%: .venv/ready
+	$(INSTALL) $$($(BIN)/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	  print(*(name for name in project["optional-dependencies"]["$*"] if not name.startswith(project["name"])))')
 	@touch $@
 
 clean:

@@ -26,7 +26,7 @@ def test_every_page_has_one_place() -> None:
     assert unplaced() == []
     listed = [page for pages in KINDS.values() for page in pages]
     assert len(listed) == len(set(listed))
-    assert {"Tutorial", "How to", "Reference", "Explanation", "Glossary"} == set(KINDS)
+    assert {"Tutorial", "How to", "Reference", "Explanation", "Gallery", "Glossary"} == set(KINDS)
     assert set(MADE) == set(reference.PAGES)
     assert all(page.relative_to(DOCS).as_posix() in placed() for page in PAGES)
 

@@ -257,6 +257,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--base", default="python:3.12-slim", help="the image that ours is made from")
     parser.add_argument("--no-build", action="store_true", help="take the image that is there")
     args = parser.parse_args(argv)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     os.environ["PATH"] += ":/usr/sbin:/sbin"  # where runc and debootstrap are
     engine = Engine.found()
     WORK.mkdir(parents=True, exist_ok=True)

@@ -108,7 +108,7 @@ class Uploads:
         while True:
             some = uploads_of(campaign_id, wave) & (UPLOADS.c.id > last)
             with self._engine.connect() as db:
-                part = [(i, key) for i, key in db.execute(columns.where(some))]
+                part = [(i, key) for i, key in db.execute(columns.where(some)).all()]
             if not part:
                 return
             yield part

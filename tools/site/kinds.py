@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, str]] = {
         "benchmarks.md": "Benchmarks",
         "architecture.md": "Architecture",
     },
+    "Gallery": {"gallery.md": "Gallery"},
     "Glossary": {"glossary.md": "Glossary"},
 }
 

@@ -18,7 +18,7 @@ class AnalystPage {
     $("title").textContent = about.title;
     $("question").textContent = about.question;
     $("facts").textContent =
-      `${about.n.toLocaleString("en")} values, epsilon ${about.epsilon} for the curve, ${about.total_epsilon} in all; of the reserve ${about.budget.remaining} of ${about.budget.reserve} remain. ${about.grid.size} thresholds from ${about.grid.first} to ${about.grid.last} ${about.unit}. Noise: ${about.mechanism}.`;
+      `${about.n.toLocaleString("en")} values, epsilon ${about.epsilon} for the curve, ${about.total_epsilon} in all; of the reserve ${about.budget.remaining} of ${about.budget.reserve} remain. ${about.grid.size} thresholds from ${about.grid.first} to ${[about.grid.last, about.unit].join(" ").trim()}. Noise: ${about.mechanism}.`;
     $("promise").textContent = about.promise;
     $("digest").textContent = `digest ${about.digest}`;
     $("views").replaceChildren(...about.views.map((name) => this.tab(name)));
