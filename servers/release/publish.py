@@ -60,21 +60,18 @@ class Publisher:
 
     async def open(self, campaign_id: bytes, name: str = CURVE) -> Published:
         """A campaign's release; a problem if there is none."""
-        await self._look_again(campaign_id)
-        known = self._known.setdefault(campaign_id, {})
-        if name not in known:
-            made = find(await self.releases(campaign_id), name)
-            known.setdefault(name, Published(made))
-        return known[name]
-
-    async def _look_again(self, campaign_id: bytes) -> None:
-        """Another process may have deleted it since."""
-        if campaign_id in self._known and not self._storage.alone:
+        known = self._known.get(campaign_id, {}).get(name)
+        if known is None or not self._storage.alone:
             try:
-                await asyncio.to_thread(self._storage.campaigns.get, campaign_id)
+                made = find(await self.releases(campaign_id), name)
             except Problem:
-                self.forget(campaign_id)
+                self.forget(campaign_id)  # another process may have deleted it since
                 raise
+            of_campaign = self._known.setdefault(campaign_id, {})
+            known = of_campaign.setdefault(name, Published(made))
+            if known.sealed.checksum != made.sealed.checksum:
+                known = of_campaign[name] = Published(made)
+        return known
 
     async def releases(self, campaign_id: bytes) -> dict[str, Release]:
         """What can be published of a campaign now."""
