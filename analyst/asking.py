@@ -2,8 +2,10 @@
 
 import io
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 
@@ -25,6 +27,17 @@ NUMPY = {"Accept": "application/x-npy"}
 JSON = {"Content-Type": "application/json"}
 
 
+class Patience(TypedDict, total=False):
+    """What `Asking` takes besides an address and a token."""
+
+    timeout_s: float
+    patience_s: float
+    on_grid: bool
+    wave: int | None
+    until: int | None
+    pooled: int | None
+
+
 class Asking:
     """What both clients share: where to ask, what was learned, and how answers are read."""
 
@@ -37,11 +50,20 @@ class Asking:
         timeout_s: float = 60.0,
         patience_s: float = 300.0,
         on_grid: bool = False,
+        wave: int | None = None,
+        until: int | None = None,
+        pooled: int | None = None,
     ) -> None:
         """`patience_s`: how long to wait for a server that is still preparing the curve, or is busy.
 
         `on_grid`: values were measured in steps of the grid; otherwise a cell of the grid stands for its middle.
+        `wave`, `until`, `pooled`: of a campaign of waves, one wave, all up to one, or what was pooled after one; all
+        that there is unless one of them is said.
         """
+        said = {"wave": wave, "until": until, "pooled": pooled}
+        self._which = {name: str(number) for name, number in said.items() if number is not None}
+        if len(self._which) > 1:
+            raise InvalidInput("say one of wave, until and pooled")
         if not https.is_address(url):
             raise InvalidInput(https.NOT_AN_ADDRESS.format(url))
         self.url, self._on_grid = url.rstrip("/"), on_grid
@@ -61,6 +83,18 @@ class Asking:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise PeerMismatch(f"{self.url} did not send a campaign ({type(error).__name__})") from None
         return self._campaign
+
+    def _seen(self, campaign: Campaign, answer: EcdfAnswer) -> Campaign:
+        """The campaign as the releases that an answer is made of know it, with their noise."""
+        if campaign.waves is None or not answer.made_of:
+            return campaign
+        pools = campaign.waves.milestones
+        named = [name.split() for name in answer.made_of]
+        try:
+            each = [campaign.epsilon if kind == "wave" else pools[int(at)] for kind, at in named]
+        except (KeyError, ValueError):
+            raise PeerMismatch(f"{self.url} answers with releases that the campaign does not have") from None
+        return campaign.released(tuple(Counter(each).items()))
 
     def _read_counts(self, data: bytes, last: EcdfAnswer, campaign: Campaign) -> Floats:
         """A curve in numpy's format, to the end of its padding; the count asked for by itself must be in it."""

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx
 
 from analyst import by_points
-from analyst.asking import JSON, NUMPY, Asking, at_indices, batches, groups_query, last_threshold
+from analyst.asking import JSON, NUMPY, Asking, Patience, at_indices, batches, groups_query, last_threshold
 from analyst.by_points import PointRelease, Steps
 from analyst.calibration import Calibration
 from analyst.histogram import Histogram
@@ -24,21 +24,15 @@ from analyst.options import QUARTILES, Smoothing
 from analyst.points import Index, Points
 from analyst.quantile import Quantiles
 from analyst.release import Floats, Release, Stratum
+from analyst.trend import Trend
+from analyst.waves import as_trend, asked_for, until_of
 from campaign.errors import InvalidQuery
 from campaign.inputs import Values
 from campaign.spec import Campaign
-from campaign.wire import BudgetAnswer, EcdfAnswer, read
+from campaign.wire import BudgetAnswer, EcdfAnswer, WavesAnswer, read
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Patience(TypedDict, total=False):
-    """What `Asking` takes besides an address and a token."""
-
-    timeout_s: float
-    patience_s: float
-    on_grid: bool
 
 
 def _now(method: Callable[Concatenate[Release, P], R]) -> Callable[Concatenate["Client", P], R]:
@@ -82,16 +76,23 @@ class Client(Asking):
     def release(self) -> Release:
         """The curves of all strata."""
         if self._release is None:
-            campaign, parts, n = self.campaign(), [], 0
-            for stratum in campaign.strata:
-                last = read(
-                    EcdfAnswer, self._ask("GET", "/ecdf", params={"at": last_threshold(campaign), "stratum": stratum})
-                )
-                data = self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
-                parts.append(self._read_counts(data, last, campaign))
-                n = last.n
-            self._release = Release.of_strata(campaign, n, parts, self._on_grid)
+            self._release = self._fetched(self._which)
         return self._release
+
+    def _fetched(self, which: dict[str, str]) -> Release:
+        campaign, parts = self.campaign(), []
+        for stratum in campaign.strata:
+            params = {"at": last_threshold(campaign), "stratum": stratum, **which}
+            last = read(EcdfAnswer, self._ask("GET", "/ecdf", params=params))
+            which = which or until_of(last)  # another wave may be released meanwhile
+            data = self._ask("GET", "/curve", params={"stratum": stratum, **which}, headers=NUMPY)
+            parts.append(self._read_counts(data, last, campaign))
+        return Release.of_strata(self._seen(campaign, last), last.n, parts, self._on_grid)
+
+    def trend(self) -> Trend:
+        """All waves of a campaign that reports as it runs, and what was pooled of them."""
+        told = read(WavesAnswer, self._ask("GET", "/waves"))
+        return as_trend(self.campaign(), told, [self._fetched(asked_for(one)) for one in told.releases])
 
     def is_whole(self) -> bool:
         """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
@@ -220,17 +221,29 @@ class AsyncClient(Asking):
         """The curves of all strata, fetched together."""
         async with self._fetching:
             if self._release is None:
-                campaign = await self.campaign()
-                answers = await asyncio.gather(*(self._stratum(campaign, stratum) for stratum in campaign.strata))
-                parts = [curve for curve, _ in answers]
-                self._release = Release.of_strata(campaign, answers[0][1], parts, self._on_grid)
+                self._release = await self._fetched(self._which)
         return self._release
 
-    async def _stratum(self, campaign: Campaign, stratum: str) -> tuple[Floats, int]:
-        answer = await self._ask("GET", "/ecdf", params={"at": last_threshold(campaign), "stratum": stratum})
-        last = read(EcdfAnswer, answer)
-        data = await self._ask("GET", "/curve", params={"stratum": stratum}, headers=NUMPY)
-        return self._read_counts(data, last, campaign), last.n
+    async def _fetched(self, which: dict[str, str]) -> Release:
+        campaign = await self.campaign()
+        first, last = await self._stratum(campaign, campaign.strata[0], which)
+        which = which or until_of(last)
+        others = await asyncio.gather(*(self._stratum(campaign, name, which) for name in campaign.strata[1:]))
+        parts = [first, *(curve for curve, _ in others)]
+        return Release.of_strata(self._seen(campaign, last), last.n, parts, self._on_grid)
+
+    async def _stratum(self, campaign: Campaign, stratum: str, which: dict[str, str]) -> tuple[Floats, EcdfAnswer]:
+        params = {"at": last_threshold(campaign), "stratum": stratum, **which}
+        last = read(EcdfAnswer, await self._ask("GET", "/ecdf", params=params))
+        params = {"stratum": stratum, **(which or until_of(last))}
+        data = await self._ask("GET", "/curve", params=params, headers=NUMPY)
+        return self._read_counts(data, last, campaign), last
+
+    async def trend(self) -> Trend:
+        """All waves of a campaign that reports as it runs, and what was pooled of them."""
+        told = read(WavesAnswer, await self._ask("GET", "/waves"))
+        releases = [await self._fetched(asked_for(one)) for one in told.releases]
+        return as_trend(await self.campaign(), told, releases)
 
     async def is_whole(self) -> bool:
         """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""

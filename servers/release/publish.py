@@ -30,8 +30,7 @@ from servers.release import noised
 from servers.release.answers import Floats, curve_errors
 from servers.release.evidence import Evidence
 from servers.release.groups import GroupQuestion
-from servers.release.noise import covers, set_secret
-from servers.release.releases import CURVE, Release, find, releases
+from servers.release.releases import CURVE, Release, find, key_files, releases, source
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
@@ -157,6 +156,12 @@ class Publisher:
                 if of.counts is None:
                     await self._publish(of)
         return of.counts
+
+    def is_kept(self, release: Release) -> bool:
+        """Whether the published curve is on disk, so that nothing is needed any more to answer for it."""
+        folder = Folder(self._settings.data, release.campaign.id, release.last)
+        covered = source(self._settings.role, release).covers
+        return folder.load_curve("release", covered, release.campaign.bits, np.int64) is not None
 
     async def need_whole(self, of: Published) -> Counts:
         """The published curve, or why there is none."""
@@ -313,24 +318,6 @@ class Publisher:
 
     def _source(self, of: Published) -> noised.Source:
         return source(self._settings.role, of.made)
-
-
-def source(role: int, release: Release) -> noised.Source:
-    """The noise of a release on this server; there is none before its keys are in files with digests."""
-    entry, sealed = release.entry, release.sealed
-    if sealed.key_file is None:
-        raise Unavailable("the keys are not ready yet", retry_after=2)
-    bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
-    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, release.campaign)
-
-
-def key_file(settings: Settings, campaign: Campaign, wave: int, sealed: UploadSet) -> KeyFile:
-    path = Folder(settings.data, campaign.id, wave).keys
-    return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
-
-
-def key_files(settings: Settings, release: Release) -> list[KeyFile]:
-    return [key_file(settings, release.campaign, number, sealed) for number, sealed in release.parts]
 
 
 def _asked(of: Published) -> str:

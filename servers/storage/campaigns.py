@@ -15,7 +15,7 @@ from servers.storage.database import Transaction, forget
 from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
 NOISE_SEED_BYTES = 32
-NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
+NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0, "erased": False}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, Problem
-from servers.lifecycle.admission import Facts, Failures, NewUploads, decide, early_withdrawals
+from servers.lifecycle.admission import TRACE_BYTES, Facts, Failures, NewUploads, decide, early_withdrawals, trace
 from servers.storage import aside, campaigns, sites, waves
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
@@ -99,6 +99,23 @@ class Uploads:
                 return
             yield part
             last = part[-1][0]
+
+    def erase_keys(self, campaign_id: bytes, wave: int) -> int:
+        """Keys of a wave go; what stays of each is a hash, by which a retry is known. Can be repeated."""
+        mine = (UPLOADS.c.campaign == campaign_id) & (UPLOADS.c.wave == wave)
+        left = sa.select(UPLOADS.c.number, UPLOADS.c.key).where(mine, sa.func.length(UPLOADS.c.key) > TRACE_BYTES)
+        update = UPLOADS.update().where(UPLOADS.c.number == sa.bindparam("row")).values(key=sa.bindparam("trace"))
+        erased = 0
+        while True:
+            with Transaction(self._engine) as db:
+                rows = db.execute(left.limit(BATCH)).all()
+                if rows:
+                    db.execute(update, [{"row": row.number, "trace": trace(row.key)} for row in rows])
+            erased += len(rows)
+            if not rows:
+                break
+        forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
+        return erased
 
     def counts(self) -> dict[bytes, int]:
         """How many uploads each campaign has, counted."""

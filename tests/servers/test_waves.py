@@ -1,11 +1,16 @@
 """A campaign that reports as it runs, on live servers: waves close without a gap, each upload is in one of them."""
 
+import io
+import json
+from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 
+from analyst.cli import main as analyst_main
+from analyst.client import Client
 from campaign.spec import TIME_FORMAT, Campaign
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign, values
@@ -53,9 +58,38 @@ def test_waves_pools_and_running_sums(pair: Pair) -> None:
     one = np.array(ask_curve(pair, campaign, 1, wave=1)["standard_errors"])
     assert two["n"] == 41 + 42
     np.testing.assert_allclose(two["standard_errors"], np.sqrt(2) * one)
+    with analyst_of(pair, campaign) as client:
+        trend = client.trend()
+        assert trend.running(2).n == 41 + 42
+        np.testing.assert_array_equal(trend.running(2).counts["all"], two["counts"])
+        assert client.release().campaign.epsilon == 2.0
+    with analyst_of(pair, campaign, until=2) as client:
+        np.testing.assert_allclose(
+            client.release().campaign.noise.variance(np.arange(size)), 2 * campaign.noise.variance(np.arange(size))
+        )
+    told = json.loads(command(pair, campaign, "trend", "--at", "0.3", "--limits", "0,0.01", "--json"))
+    assert told["wave"] == [1, 2, 3]
+    assert [type(outside) for outside in told["outside"]] == [bool, bool, bool]
+    assert "change_of_median" in command(pair, campaign, "trend", "--changes")
+    assert json.loads(command(pair, campaign, "quantile", "--pooled", "3", "--json"))["epsilon"] == 2.0
     for wave in waves_of(pair, campaign, role=1)["waves"]:
         consent = {1: 3.5, 2: 3.5, 3: 3.0}[wave["number"]]
         assert (wave["state"], wave["consented"], wave["spent"]) == ("sealed", consent, consent)
+
+
+def analyst_of(pair: Pair, campaign: Campaign, **which: Any) -> Client:
+    ca = pair.folder / "ca.pem"
+    return Client(f"{pair.url(0)}/v1/campaigns/{name(campaign)}", pair.servers[0].analyst, ca, **which)
+
+
+def command(pair: Pair, campaign: Campaign, *words: str) -> str:
+    """What fss-analyst prints."""
+    url, token = f"{pair.url(0)}/v1/campaigns/{name(campaign)}", pair.folder / "server0" / "analyst.token"
+    out = io.StringIO()
+    with redirect_stdout(out):
+        options = "--token-file", str(token), "--ca", str(pair.folder / "ca.pem")
+        assert analyst_main([words[0], url, *words[1:], *options]) == 0
+    return out.getvalue()
 
 
 def test_a_small_wave_is_released_with_the_next(pair: Pair) -> None:
