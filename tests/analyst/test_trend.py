@@ -111,6 +111,7 @@ def _without_noise(before: Curve, after: Curve) -> float:
     return math.erfc(abs(score) / math.sqrt(2 * n * float(pooled @ rank**2) / n / 4))
 
 
+@pytest.mark.slow
 def test_alerts_come_when_a_share_leaves_its_limits_and_rarely_otherwise() -> None:
     """Half wait at most 20 days. Of 60 quiet years of 6 waves at most 5 % may alert: more than 9 once in 1000."""
     rng, of = np.random.default_rng(6), weekly(6)

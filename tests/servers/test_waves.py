@@ -12,7 +12,9 @@ import pytest
 from analyst.cli import main as analyst_main
 from analyst.client import Client
 from campaign.spec import TIME_FORMAT, Campaign
+from dealer.cli import main as dealer_main
 from harness.live import Pair, envelopes, name
+from programs.server import main as server_main
 from tests.servers.conftest import new_campaign, values
 from tests.servers.waves import close, noise_of, until_released, wave_campaign, waves_of
 
@@ -217,3 +219,26 @@ def test_operators_name_the_wave_they_close(pair: Pair) -> None:
     with pair.operator(0) as client:
         assert client.post(f"/v1/campaigns/{name(plain)}/seal", params={"wave": 1}).status_code == 400
         assert client.post(f"/v1/campaigns/{name(campaign)}/reopen").status_code == 409
+
+
+def test_parties_and_operators_are_told_what_a_wave_costs(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """A party of wave 1 consents to the pool after it, too; one of wave 2 to the last one only."""
+    campaign = wave_campaign(count=2, pooled=[{"at": 1, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}], min_uploads=1)
+    pair.create(campaign)
+    urls = [f"{pair.url(role)}/v1/campaigns/{name(campaign)}" for role in (0, 1)]
+    dry = ["upload", "--campaign", *urls, "--ca", str(pair.folder / "ca.pem"), "--value", "0.5", "--dry-run"]
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    assert dealer_main(dry) == 0
+    assert "epsilon 1.75 in all" in (said := capsys.readouterr().out)
+    assert "of it 1 for your wave, number 1 or the next, and 0.75 for what is pooled later" in said
+    assert "pooled once more after wave 1 at epsilon 0.5, 2 at epsilon 0.25" in said
+    pair.upload_values(campaign, np.arange(10))
+    assert server_main([*operator, "seal", name(campaign)]) == 0
+    assert "wave 1: sealed 10 uploads" in capsys.readouterr().out
+    assert dealer_main(dry) == 0
+    assert "epsilon 1.25 in all" in capsys.readouterr().out
+    assert server_main([*operator, "status", name(campaign)]) == 0
+    said = capsys.readouterr().out
+    assert "wave 2 is the newest; whoever joins it consents to epsilon 1.25 in all" in said
+    assert "wave 1: sealed, 10 uploads, ready 100 %" in said
+    assert f"to close wave 2, by both operators: fss-server campaign seal {name(campaign)} --wave 2" in said

@@ -137,6 +137,7 @@ def audited(released: Sequence[SliceTree], claimed: Sequence[SliceTree], runs: i
     return bound(float(best), slice(half, None))
 
 
+@pytest.mark.slow
 def test_an_audit_of_a_wave_and_its_pool_stays_below_the_consent() -> None:
     consent = two_waves(0.5, 0.5).consent(1)
     claimed = [SliceTree(2, 0.5), SliceTree(2, 0.5)]
