@@ -6,6 +6,7 @@ A plan yields what it needs (an answer of the server, other plans, some computin
 
 import io
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,10 +23,12 @@ from analyst.options import QUARTILES, Smoothing
 from analyst.points import Index, Points
 from analyst.quantile import Quantiles
 from analyst.release import Floats, Release, Stratum
+from analyst.trend import Trend
+from analyst.waves import as_trend, asked_for, until_of
 from campaign.errors import InvalidInput, InvalidQuery, PeerMismatch
 from campaign.inputs import Values, many
 from campaign.spec import Campaign, check_digest
-from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, read
+from campaign.wire import BudgetAnswer, EcdfAnswer, GroupsAnswer, GroupsQuery, WavesAnswer, read
 from client import https
 
 ATTEMPTS = 5
@@ -84,11 +87,20 @@ class Asking:
         timeout_s: float = 60.0,
         patience_s: float = 300.0,
         on_grid: bool = False,
+        wave: int | None = None,
+        until: int | None = None,
+        pooled: int | None = None,
     ) -> None:
         """`patience_s`: how long to wait for a server that is still preparing the curve, or is busy.
 
         `on_grid`: values were measured in steps of the grid; otherwise a cell of the grid stands for its middle.
+        `wave`, `until`, `pooled`: of a campaign of waves, one wave, all up to one, or what was pooled after one; all
+        that there is unless one of them is said.
         """
+        said = {"wave": wave, "until": until, "pooled": pooled}
+        self._which = {name: str(number) for name, number in said.items() if number is not None}
+        if len(self._which) > 1:
+            raise InvalidInput("say one of wave, until and pooled")
         if not https.is_address(url):
             raise InvalidInput(https.NOT_AN_ADDRESS.format(url))
         self.url, self._on_grid = url.rstrip("/"), on_grid
@@ -106,22 +118,35 @@ class Asking:
     def release(self) -> Plan[Release]:
         """The curves of all strata."""
         if self._release is None:
-            yield Alone(self._fetched())
+            yield Alone(self._kept())
         assert self._release is not None
         return self._release
 
-    def _fetched(self) -> Plan[None]:
+    def _kept(self) -> Plan[None]:
         if self._release is None:
-            campaign = yield from self.campaign()
-            parts = yield Together([self._stratum(campaign, stratum) for stratum in campaign.strata])
-            counts = [curve for curve, _ in parts]
-            self._release = Release.of_strata(campaign, parts[0][1], counts, self._on_grid)
+            self._release = yield from self._fetched(self._which)
 
-    def _stratum(self, campaign: Campaign, stratum: str) -> Plan[tuple[Floats, int]]:
-        at_the_end = {"at": last_threshold(campaign), "stratum": stratum}
+    def _fetched(self, which: dict[str, str]) -> Plan[Release]:
+        campaign = yield from self.campaign()
+        first, last = yield from self._stratum(campaign, campaign.strata[0], which)
+        which = which or until_of(last)  # another wave may be released meanwhile
+        others = yield Together([self._stratum(campaign, name, which) for name in campaign.strata[1:]])
+        parts = [first, *(curve for curve, _ in others)]
+        return Release.of_strata(self._seen(campaign, last), last.n, parts, self._on_grid)
+
+    def _stratum(self, campaign: Campaign, stratum: str, which: dict[str, str]) -> Plan[tuple[Floats, EcdfAnswer]]:
+        at_the_end = {"at": last_threshold(campaign), "stratum": stratum, **which}
         last = read(EcdfAnswer, (yield Request("GET", "/ecdf", {"params": at_the_end})))
-        data = yield Request("GET", "/curve", {"params": {"stratum": stratum}, "headers": NUMPY})
-        return self._read_counts(data, last, campaign), last.n
+        params = {"stratum": stratum, **(which or until_of(last))}
+        data = yield Request("GET", "/curve", {"params": params, "headers": NUMPY})
+        return self._read_counts(data, last, campaign), last
+
+    def trend(self) -> Plan[Trend]:
+        """All waves of a campaign that reports as it runs, and what was pooled of them."""
+        told, releases = read(WavesAnswer, (yield Request("GET", "/waves"))), []
+        for one in told.releases:
+            releases.append((yield from self._fetched(asked_for(one))))
+        return as_trend((yield from self.campaign()), told, releases)
 
     def is_whole(self) -> Plan[bool]:
         """Whether the server has the whole curve; of a grid that is too large for it, points are asked for."""
@@ -230,6 +255,18 @@ class Asking:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise PeerMismatch(f"{self.url} did not send a campaign ({type(error).__name__})") from None
         return self._campaign
+
+    def _seen(self, campaign: Campaign, answer: EcdfAnswer) -> Campaign:
+        """The campaign as the releases that an answer is made of know it, with their noise."""
+        if campaign.waves is None or not answer.made_of:
+            return campaign
+        pools = campaign.waves.milestones
+        named = [name.split() for name in answer.made_of]
+        try:
+            each = [campaign.epsilon if kind == "wave" else pools[int(at)] for kind, at in named]
+        except (KeyError, ValueError):
+            raise PeerMismatch(f"{self.url} answers with releases that the campaign does not have") from None
+        return campaign.released(tuple(Counter(each).items()))
 
     def _read_counts(self, data: bytes, last: EcdfAnswer, campaign: Campaign) -> Floats:
         """A curve in numpy's format, to the end of its padding; the count asked for by itself must be in it."""

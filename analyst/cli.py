@@ -68,8 +68,18 @@ def _distributions(commands: Any) -> None:
         one.add_argument(
             "--stratum", action="append", metavar="NAME", help="again for several, pooled; default: all of them"
         )
+    _trend(commands)
     compare = _asking(commands, "compare", "two strata: distances, differences and tests that count the noise in")
     compare.add_argument("--strata", nargs=2, metavar="NAME", help="default: the two that the campaign has")
+
+
+def _trend(commands: Any) -> None:
+    trend = _asking(commands, "trend", "a campaign of waves over time: quantiles, shares and alerts, changes")
+    trend.add_argument("--levels", type=_numbers, default=[0.25, 0.5, 0.75], help="default: 0.25,0.5,0.75")
+    trend.add_argument("--at", help="the share at or below this value instead of quantiles")
+    trend.add_argument("--limits", type=_numbers, metavar="LOW,HIGH", help="alert where that share leaves them")
+    trend.add_argument("--changes", action="store_true", help="each wave against the one before it, with tests")
+    trend.add_argument("--stratum", action="append", metavar="NAME", help="again for several, pooled; default: all")
 
 
 def _scores(commands: Any) -> None:
@@ -119,6 +129,13 @@ def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> arg
     parser.add_argument(
         "--on-grid", action="store_true", help="values were measured in steps of the grid: no half-step correction"
     )
+    which = parser.add_mutually_exclusive_group()
+    for option, what in (
+        ("wave", "one wave"),
+        ("until", "all waves up to one"),
+        ("pooled", "what was pooled after one"),
+    ):
+        which.add_argument(f"--{option}", type=int, metavar="N", help=f"of a campaign of waves: {what}")
     if tabular:
         parser.add_argument("--smoothing", choices=SMOOTHINGS, default="isotonic")
         parser.add_argument("--confidence", type=float, default=0.95, help="of intervals and bands")

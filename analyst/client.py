@@ -29,6 +29,9 @@ class Patience(TypedDict, total=False):
     timeout_s: float
     patience_s: float
     on_grid: bool
+    wave: int | None
+    until: int | None
+    pooled: int | None
 
 
 def _of_release(method: Callable[Concatenate[Release, P], R]) -> Question[P, R]:
@@ -87,6 +90,7 @@ class Client(_Client):
 
     campaign = _now(Asking.campaign)
     release = _now(Asking.release)
+    trend = _now(Asking.trend)
     is_whole = _now(Asking.is_whole)
     ecdf = _now(Asking.ecdf)
     quantile = _now(Asking.quantile)
@@ -154,6 +158,7 @@ class AsyncClient(_Client):
 
     campaign = _later(Asking.campaign)
     release = _later(Asking.release)
+    trend = _later(Asking.trend)
     is_whole = _later(Asking.is_whole)
     ecdf = _later(Asking.ecdf)
     quantile = _later(Asking.quantile)

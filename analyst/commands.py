@@ -17,7 +17,8 @@ from client import program
 def open_client(args: argparse.Namespace) -> Client:
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
-    return Client(args.campaign, program.token(args), args.ca, on_grid=args.on_grid)
+    which = {"wave": args.wave, "until": args.until, "pooled": args.pooled}
+    return Client(args.campaign, program.token(args), args.ca, on_grid=args.on_grid, **which)
 
 
 def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:
@@ -190,6 +191,27 @@ def survival(args: argparse.Namespace) -> None:
         _draw(args, lambda plots: plots.survival(curves, args.interval))
 
 
+def trend(args: argparse.Namespace) -> None:
+    with open_client(args) as client:
+        found = client.trend()
+    about: dict[str, Any] = {"confidence": args.confidence}
+    if args.limits is not None and args.at is None:
+        raise InvalidQuery("limits are of a share: name the value with --at")
+    if args.changes:
+        show(args, found.changes(args.stratum, **about), found.campaign)
+    elif args.at is not None:
+        limits = None if args.limits is None else (args.limits[0], args.limits[-1])
+        told = found.shares(args.at, args.stratum, limits=limits, interval=args.interval, **about)
+        show(args, told, found.campaign)
+        for wave in told.alerts:
+            print(f"alert: the share of wave {wave} is outside its limits", file=sys.stderr)
+        _draw(args, lambda plots: plots.shares(told, args.interval))
+    else:
+        quantiles = found.quantiles(args.levels, args.stratum, **about)
+        show(args, quantiles, found.campaign)
+        _draw(args, lambda plots: plots.over_time(quantiles, args.interval))
+
+
 def report(args: argparse.Namespace) -> None:
     from datetime import UTC, datetime
 
@@ -200,11 +222,12 @@ def report(args: argparse.Namespace) -> None:
         raise InvalidQuery("name what to write: --out FILE.html, --files FOLDER or --methods")
     with open_client(args) as client:
         release = client.reported()
+        waves = None if release.campaign.waves is None else client.trend()
     if args.methods:
         print(methods.text(release))
     if args.out is not None:
-        args.out.write_text(pages.page(release, datetime.now(UTC)), encoding="utf-8")
+        args.out.write_text(pages.page(release, datetime.now(UTC), waves), encoding="utf-8")
         print(f"wrote {args.out}: open it in a browser")
     if args.files is not None:
-        written = pages.files(release, args.files)
+        written = pages.files(release, args.files, waves)
         print(f"wrote {len(written)} figures and tables to {args.files}")

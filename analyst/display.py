@@ -28,6 +28,8 @@ PICTURES = {
     "CalibrationCurve": "calibration_curve",
     "Decision": "decision",
     "Survival": "survival",
+    "OverTime": "over_time",
+    "Shares": "shares",
 }
 
 

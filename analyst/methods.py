@@ -3,6 +3,7 @@
 from analyst.by_points import PointRelease
 from analyst.release import Release
 from campaign.noise.mechanism import SERVERS
+from campaign.spec import Campaign
 
 _MECHANISM = {
     "slice-tree": "a tree of integer noise whose nodes add up to their parents, with tuned weights on its levels",
@@ -40,7 +41,7 @@ def sentences(release: Release | PointRelease) -> list[str]:
         + (f" {campaign.unit}" if campaign.unit else "")
         + (f" ({campaign.value_name})" if campaign.value_name else "")
         + (f", in {strata} strata ({', '.join(campaign.strata)})." if strata > 1 else "."),
-        f"Privacy. The distribution was released once, with {campaign.epsilon:g}-differential privacy for each party "
+        f"Privacy. {_released(campaign)}-differential privacy for each party "
         "(replacement of its values; n is public)"
         + (f", and {campaign.reserve:g} in reserve" if campaign.reserve else "")
         + f". Each of {SERVERS} servers added {_MECHANISM[campaign.mechanism]} before anything left it; the "
@@ -54,6 +55,15 @@ def sentences(release: Release | PointRelease) -> list[str]:
         f"Source. fss-ecdf, campaign {campaign.digest.hex()[:16]}; cite this release by that number, and the software "
         "by its name and version.",
     ]
+
+
+def _released(campaign: Campaign) -> str:
+    if campaign.waves is None:
+        return f"The distribution was released once, with {campaign.epsilon:g}"
+    return (
+        f"Each party was in one of up to {campaign.waves.count} waves, each released once, and in the releases that "
+        f"pool waves, with {campaign.total_epsilon:g} at most in all"
+    )
 
 
 def text(release: Release | PointRelease) -> str:

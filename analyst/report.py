@@ -17,8 +17,9 @@ from analyst import methods, plots
 from analyst.by_points import PointRelease
 from analyst.estimate import Estimates
 from analyst.release import Release
-from analyst.sections import Section, sections
+from analyst.sections import Section, over_time, sections
 from analyst.table import Tabular, p_words, plain, short
+from analyst.trend import Trend
 from campaign.spec import Campaign
 
 MOST_ROWS = 30
@@ -26,9 +27,9 @@ MOST_ROWS = 30
 EXACT = {"above", "up_to", "threshold", "level", "time", "score_up_to", "statistic", "arm", "used"}
 
 
-def page(release: Release | PointRelease, now: datetime) -> str:
+def page(release: Release | PointRelease, now: datetime, trend: Trend | None = None) -> str:
     """The page as HTML. Everything in it is post-processing: writing it costs no privacy."""
-    campaign, collected = release.campaign, list(sections(release))
+    campaign, collected = release.campaign, [*over_time(trend), *sections(release)]
     pages = Environment(loader=PackageLoader("analyst", ""), autoescape=True, undefined=StrictUndefined)
     return pages.get_template("report.html").render(
         title=campaign.title,
@@ -125,12 +126,12 @@ def _ends(low: Any, high: Any, digits: int | None) -> str:
     return f"from {_cell(low, digits)} on" if high is None else f"{_cell(low, digits)} to {_cell(high, digits)}"
 
 
-def files(release: Release | PointRelease, folder: Path) -> list[Path]:
+def files(release: Release | PointRelease, folder: Path, trend: Trend | None = None) -> list[Path]:
     """Every figure as SVG and PNG, every table as CSV, and the words of a methods section."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "methods.txt"]
     written[0].write_text(methods.text(release) + "\n", encoding="utf-8")
-    for section in sections(release):
+    for section in (*over_time(trend), *sections(release)):
         for name, (_, figure) in section.figures.items():
             for ending in ("svg", "png"):
                 written.append(folder / f"{name}.{ending}")

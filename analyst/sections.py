@@ -12,6 +12,7 @@ from analyst.distribution import Lorenz
 from analyst.estimate import Estimate, Estimates
 from analyst.release import Release
 from analyst.table import Tabular, p_words, short
+from analyst.trend import Trend
 from campaign.errors import Problem
 
 MOST_STRATA = 12
@@ -51,6 +52,22 @@ def sections(release: Release | PointRelease) -> Iterator[Section]:
         if grid.values == "float" and grid.all_thresholds[0] >= 0 and grid.all_thresholds[-1] <= 1:
             yield _guarded("Prediction model", lambda: _model(release))
             yield _guarded("Calibration", lambda: _calibration(release))
+
+
+def over_time(trend: Trend | None) -> Iterator[Section]:
+    """Of a campaign of waves: what became of quantiles, wave by wave, and which changes are more than chance."""
+    if trend is not None and trend.waves:
+        yield _guarded("Over time", lambda: _over_time(trend))
+
+
+def _over_time(trend: Trend) -> Section:
+    quantiles, changes = trend.quantiles(), trend.changes()
+    figures = {"over-time": ("Quartiles of every wave with bands", plots.over_time(quantiles))}
+    tables: dict[str, Tabular] = {"over-time": quantiles, "changes": changes}
+    certain = [str(row["wave"]) for row in changes.rows if row["p_adjusted"] < 0.05]
+    told = [f"{len(trend.waves)} waves; changed from the one before (Holm-adjusted p < 0.05): "]
+    told[0] += f"wave {', '.join(certain)}." if certain else "none."
+    return Section("Over time", [], figures, tables, findings=told)
 
 
 def _guarded(title: str, make: Callable[[], Section]) -> Section:

@@ -228,7 +228,12 @@ class Campaign(BaseModel):
 
     def consent(self, wave: int) -> float:
         """What a party consents to that may be in this wave or a later one."""
-        return self.epsilon + self.reserve + (0.0 if self.waves is None else self.waves.pooled_from(wave))
+        return self.own_epsilon + self.reserve + (0.0 if self.waves is None else self.waves.pooled_from(wave))
+
+    @cached_property
+    def own_epsilon(self) -> float:
+        """What a party's own wave costs it, or a plain campaign's curve; `epsilon` may be that of a pooled release."""
+        return self.epsilon
 
     @property
     def ends(self) -> datetime | None:
@@ -251,7 +256,8 @@ class Campaign(BaseModel):
         """This campaign as a sum of releases knows it: of its digest, with their epsilon and noise."""
         seen = self.model_copy(update={"epsilon": max(epsilon for epsilon, _ in parts)})
         noise = summed(self.mechanism, self.bits, parts, self.max_instances)
-        seen.__dict__.update(canonical=self.canonical, digest=self.digest, noise_parts=tuple(parts), noise=noise)
+        kept = {"canonical": self.canonical, "digest": self.digest, "own_epsilon": self.own_epsilon}
+        seen.__dict__.update(**kept, noise_parts=tuple(parts), noise=noise)
         return seen
 
     @property

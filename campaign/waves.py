@@ -148,6 +148,16 @@ def planned(waves: Waves, epsilon: float, least: int, counts: Sequence[int]) -> 
     return found
 
 
+def finished(waves: Waves, least: int, counts: Sequence[int]) -> list[int]:
+    """Of the first waves, sealed with so many uploads each: those that no later release can contain."""
+    plans = planned(waves, 1.0, least, counts)
+    ended = len(counts) == waves.count
+    alone = {wave for plan in plans if plan.kind == "wave" for wave in plan.waves}
+    numbers = range(1, len(counts) + 1)
+    open_pools = [at for at in waves.milestones if at > len(counts)]
+    return [k for k in numbers if (ended or k in alone) and not any(at >= k for at in open_pools)]
+
+
 def running(plans: Sequence[Planned], until: int) -> list[Planned]:
     """Releases that together hold everybody released up to a wave, once, with the least noise.
 

@@ -37,7 +37,7 @@ def _upload(args: argparse.Namespace) -> int:
     campaign = sites.fetch()
     found = _records(args, campaign)
     placed = found.place(campaign)
-    _describe(campaign, placed, found.notes)
+    _describe(campaign, placed, found.notes, sites.wave)
     if args.plot:
         print(f"\n{histogram(campaign, placed)}")
     records.check_clipping(campaign, placed, args.allow_clipping)
@@ -94,10 +94,21 @@ def _check_options(args: argparse.Namespace) -> None:
         raise program.BadSettings("--plot shows what would be sent: it goes with --dry-run")
 
 
-def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str]) -> None:
+def _privacy(campaign: Campaign, wave: int) -> None:
+    print(f"  privacy   epsilon {campaign.consent(wave):g} in all, {campaign.mechanism}, noise from both servers")
+    if campaign.waves is None:
+        return
+    pooled = campaign.waves.pooled_from(wave)
+    print(f"            of it {campaign.epsilon:g} for your wave, number {wave} or the next", end="")
+    print(f", and {pooled:g} for what is pooled later" if pooled else "")
+    print(f"  waves     {campaign.waves.in_words()}")
+    print(f"            a wave with fewer than {campaign.min_uploads} uploads is released with the next")
+
+
+def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], wave: int) -> None:
     grid, n = campaign.grid, placed.positions.size
     print(f"{campaign.title}\n  question  {campaign.question}")
-    print(f"  privacy   epsilon {campaign.total_epsilon:g} in all, {campaign.mechanism}, noise from both servers")
+    _privacy(campaign, wave)
     print(f"  keys      {campaign.check_in_words}")
     print(f"  digest    {to_base64url(campaign.digest)}   # the same as on your invitation?")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")

@@ -47,6 +47,7 @@ class Sites:
         self.token = token
         self.receipt_token = receipt_token or token  # ids follow from it; operators may have exchanged the other one
         self._options = https.options(token, ca, timeout_s)
+        self.wave = 0  # that is open, the earlier one where the servers differ; of a campaign of waves, once fetched
         self._open: _Open | None = None
         self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]
 
@@ -119,12 +120,13 @@ class Sites:
             answer = json.loads(data)
             same = known is not None and answer.get("digest") == to_base64url(known.digest)
             campaign = known if same and "campaign" not in answer else Campaign.from_dict(answer["campaign"])
-            server = answer["server"]
+            server, wave = answer["server"], int(answer.get("wave", 0))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
         if server != number:
             raise InvalidValue(f"the addresses are in the wrong order: {self.urls[number]} is server {server}")
         assert campaign is not None
+        self.wave = wave if number == 0 else min(self.wave, wave)
         return campaign
 
 

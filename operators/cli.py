@@ -64,6 +64,8 @@ def add_campaign(commands: Commands) -> None:
         action = actions.add_parser(name, help=what)
         action.add_argument("id")
         action.set_defaults(command=name)
+        if name == "seal":
+            action.add_argument("--wave", type=int, metavar="N", help="which wave to close; default: the open one")
         if name == "export":
             action.add_argument("--out", type=Path, required=True, metavar="FOLDER")
             action.add_argument("--analyst-token-file", type=Path, required=True)

@@ -14,7 +14,7 @@ from campaign.errors import Problem, SealNotAgreed
 from campaign.noise.outlook import asked_by_points
 from campaign.spec import Campaign, new_id, to_base64url
 from client.program import OK, REFUSED, BadSettings, agreed, ask
-from operators import outlook, proposals, questionnaire, setup, sites
+from operators import outlook, proposals, questionnaire, setup, sites, waves
 from operators import remotes as at_both
 from operators.next_steps import next_step, typed
 from web.page import party_page
@@ -228,6 +228,8 @@ def status(args: argparse.Namespace) -> int:
             parts.append(f"{status['count']} sealed, {status['orphans']} orphans, {status['phase']}")
             parts.append(f"{100 * status['progress']:.0f} %")
         print(f"server {status['server']}: {', '.join(parts)}")
+        for line in waves.lines(status):
+            print(line)
         peer = status["peer"]
         if "problem" in peer and "state" not in peer:
             print(f"  it says of the other server: {peer['detail']} [{peer['problem']}]")
@@ -247,23 +249,24 @@ def _print_next(both: list[dict[str, Any]], campaign_id: str) -> None:
 
 def seal(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        answer, asked = _sealed(remotes, args.id)
+        wave = args.wave or at_both.open_wave(remotes, args.id)
+        answer, asked = _sealed(remotes, args.id, wave)
         orphans = {asked: answer["orphans"]["here"], 1 - asked: answer["orphans"]["there"]}
         verb = "checking" if answer["state"] == "checking" else "sealed"
-        print(f"{verb} {answer['count']} uploads; left out, because only one server had them: ", end="")
+        print(f"{waves.of(wave)}{verb} {answer['count']} uploads; left out, because only one server had them: ", end="")
         print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
-        ready = at_both.wait_until_ready(remotes, args.id, lambda line: print(f"\r{line:<78}", end="", flush=True))
+        ready = at_both.wait_until_ready(remotes, args.id, waves.show_progress, wave)
         print(f"\nsealed {ready['count']} uploads, rejected {ready['rejected']} whose keys were not well made")
-        if any(orphans.values()) or ready["rejected"]:
+        if (any(orphans.values()) and wave is None) or ready["rejected"]:
             print(f"what was left out is kept; to erase it: fss-server campaign confirm {args.id}")
     print(f"\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK
 
 
-def _sealed(remotes: list[at_both.Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
+def _sealed(remotes: list[at_both.Remote], campaign_id: str, wave: int | None) -> tuple[dict[str, Any], int]:
     """Where it fails half-way: what state both sides are in, and what to type."""
     try:
-        return at_both.seal(remotes, campaign_id)
+        return at_both.seal(remotes, campaign_id, wave)
     except SealNotAgreed:
         raise
     except Problem:

@@ -17,6 +17,8 @@ def next_step(status: Status, command: Command) -> str:
     here, there = str(status["state"]), status.get("peer", {})
     if "state" not in there:
         return _without_peer(there, command)
+    if "wave" in status and {here, str(there["state"])} != {"sealed"}:
+        return _of_waves(status, there, command)
     states = {here, str(there["state"])}
     if states == {"sealed"}:
         return _sealed(status, there, command)
@@ -47,6 +49,17 @@ def _without_peer(there: Status, command: Command) -> str:
     if there.get("problem") == "digest-mismatch":
         return "the two servers have different campaigns under this id: delete one and create it from the same file"
     return "the other server cannot be asked now; see to it with its operator, then ask for the status again"
+
+
+def _of_waves(status: Status, there: Status, command: Command) -> str:
+    """Uploads go on whatever becomes of a wave that closes."""
+    waiting = [wave["number"] for wave in status["waves"] if wave["state"] == "frozen"]
+    if waiting or status["wave"] != there.get("wave"):
+        which = waiting[0] if waiting else min(int(status["wave"]), int(there.get("wave", 1)))
+        return f"wave {which} is closing; if it stays so: {command('seal')} --wave {which}"
+    if status.get("closes_itself"):
+        return f"nothing to do: wave {status['wave']} closes by itself"
+    return f"to close wave {status['wave']}, by both operators: {command('seal')} --wave {status['wave']}"
 
 
 def _open(status: Status, there: Status, command: Command) -> str:

@@ -24,6 +24,10 @@ def lines(campaign: Campaign, expected: list[int]) -> Iterator[str]:
     yield f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
     yield f"  strata    {len(campaign.strata)}, together 2^{campaign.bits} positions"
     yield f"  privacy   epsilon {campaign.epsilon:g} for the curve, {campaign.reserve:g} in reserve"
+    if campaign.waves is not None:
+        yield f"  waves     {campaign.waves.in_words()}"
+        yield f"  consent   epsilon {campaign.total_epsilon:g} in all for whoever joins the first wave"
+        yield "            a wave with fewer than min_uploads is released with the next; below, n is that of one wave"
     yield "\nstandard errors by the noise, for values spread evenly over grid and strata"
     found = outlooks(campaign, expected)
     yield from _table(campaign, found)

@@ -83,6 +83,8 @@ def in_words(proposal: Proposal) -> list[str]:
     if campaign.seal == "at-closing":
         sealed = "by both servers themselves, at the closing time"
     unit = f" {campaign.unit}" if campaign.unit else ""
+    if campaign.waves is not None:
+        sealed = f"in {campaign.waves.in_words()}"
     lines = {
         "title": campaign.title,
         "question": campaign.question,
@@ -93,7 +95,7 @@ def in_words(proposal: Proposal) -> list[str]:
         "uploads": f"at least {campaign.min_uploads}, at most {campaign.max_uploads}",
         "from": admission,
         "opens": campaign.opens.strftime(TIME_FORMAT) if campaign.opens else "at once",
-        "closes": campaign.closes.strftime(TIME_FORMAT) if campaign.closes else "when it is sealed",
+        "closes": campaign.ends.strftime(TIME_FORMAT) if campaign.ends else "when it is sealed",
         "sealed": sealed,
         "server 0": proposal.addresses[0],
         "server 1": proposal.addresses[1],

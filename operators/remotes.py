@@ -144,11 +144,21 @@ def agreed(remotes: list[Remote], campaign_id: str) -> Campaign:
     return found[0]
 
 
-def seal(remotes: list[Remote], campaign_id: str) -> tuple[dict[str, Any], int]:
+def open_wave(remotes: list[Remote], campaign_id: str) -> int | None:
+    """The first wave that is not sealed at every server, of a campaign that has waves."""
+    answers = [remote.call("GET", f"/v1/campaigns/{campaign_id}/status").json() for remote in remotes]
+    closed = ("checking", "sealed")
+    waiting = [wave["number"] for one in answers for wave in one.get("waves", ()) if wave["state"] not in closed]
+    last = [one["wave"] for one in answers if "wave" in one]
+    return min([*waiting, *last], default=None)
+
+
+def seal(remotes: list[Remote], campaign_id: str, wave: int | None = None) -> tuple[dict[str, Any], int]:
     """Each server gets its operator's word, and the last one to get it seals. Returns its answer and its number."""
+    of = "" if wave is None else f"?wave={wave}"
     for remote in remotes:
         try:
-            return remote.call("POST", f"/v1/campaigns/{campaign_id}/seal").json(), remote.number
+            return remote.call("POST", f"/v1/campaigns/{campaign_id}/seal{of}").json(), remote.number
         except SealNotAgreed:
             continue
     raise SealNotAgreed(
@@ -189,10 +199,14 @@ def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:
     return answers
 
 
-def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[str], None]) -> dict[str, Any]:
+def wait_until_ready(
+    remotes: list[Remote], campaign_id: str, show: Callable[[str], None], wave: int | None = None
+) -> dict[str, Any]:
     """Until both servers have checked the keys and evaluated the curve, with progress. Returns one's last word."""
     while True:
         both = statuses(remotes, campaign_id)
+        if wave is not None:
+            both = [{**s, **_of_wave(s, wave)} for s in both]
         show(
             "  ".join(
                 f"server {s.get('server')}: {s.get('phase', s.get('problem', s.get('state')))} "
@@ -208,3 +222,8 @@ def wait_until_ready(remotes: list[Remote], campaign_id: str, show: Callable[[st
         if all(s.get("phase") == "ready" and s.get("state") == "sealed" for s in both):
             return both[0]
         time.sleep(0.5)
+
+
+def _of_wave(status: dict[str, Any], wave: int) -> dict[str, Any]:
+    """What a status says of one wave."""
+    return next((one for one in status.get("waves", ()) if one["number"] == wave), {})

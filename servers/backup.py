@@ -28,8 +28,9 @@ from servers.storage.storage import Storage
 
 FORMAT = "fss-ecdf backup 1"
 _FIXED = ("checking", "sealed")
-# Of the folders of campaigns and of their waves; everything else follows from the database.
-_KEPT = ("*/evidence-*", "*/messages-*", "*/wave-*/evidence-*", "*/wave-*/messages-*")
+# Of the folders of campaigns and of their waves, whose keys may be erased; all else follows from the database.
+_OF_WAVES = ("evidence-*", "messages-*", "noised-*", "release-*")
+_KEPT = ("*/evidence-*", "*/messages-*", *(f"*/wave-*/{pattern}" for pattern in _OF_WAVES))
 
 States = dict[tuple[bytes, int], str]  # of each campaign's waves
 

@@ -14,6 +14,7 @@ from servers.compute.executor import Executor, LocalPool
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
+from servers.lifecycle.erase import Eraser
 from servers.lifecycle.frozen_ids import FrozenIds
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.work import Crash, Workman
@@ -68,6 +69,7 @@ class Server:
         self.checker = Checker(settings.role, self.folder, *about)
         self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, self.storage.now, crash)
         self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock)
+        self.eraser = Eraser(self.storage, self.writer, self.publisher, self.folder, crash)
         self.stopping = False
 
     def folder(self, campaign_id: bytes, wave: int = 0) -> Folder:
@@ -81,10 +83,13 @@ class Server:
             await self.writer.run(self.storage.jobs.renew_all)
         self.workman.start()
         self.closer.start()
+        await self.eraser.complete()
+        self.eraser.start()
 
     async def stop(self) -> None:
         self.stopping = True
         await self.closer.stop()
+        await self.eraser.stop()
         await self.workman.stop()
         await self.writer.close()
         await self.peer.close()

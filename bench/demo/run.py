@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from analyst import Client, Release, plot, report
 from bench.communication import formulas
-from bench.demo import consoles
+from bench.demo import consoles, waves
 from campaign.spec import Campaign
 from fss.evaluate import cores
 from harness.live import Pair
@@ -84,20 +84,24 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("demo-output"), help="where everything is written")
     parser.add_argument("--hospitals", type=int, default=40)
     parser.add_argument("--patients", type=int, default=20_000, help="in all hospitals together, at least 1000")
+    parser.add_argument("--waves", action="store_true", help="a year of weekly waiting times instead, week by week")
+    parser.add_argument("--weeks", type=int, default=52, help="with --waves")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="leave the servers up and print commands to try")
     args = parser.parse_args(argv)
     start, out = time.monotonic(), _empty(args.out)
+    if args.waves:
+        return _year(args, out)
     patients = Patients.simulate(args.hospitals, args.patients, args.seed)
     pair = Pair(out)
     try:
-        with _step("two servers start, each with its own database, over HTTPS"), contextlib.ExitStack() as stack:
+        with step("two servers start, each with its own database, over HTTPS"), contextlib.ExitStack() as stack:
             stack.enter_context(pair)
             stack.pop_all()  # they are stopped below, or kept
         env = _create(out)
         _upload(out, patients, env)
-        with _step("the servers agree on the set of uploads and evaluate the whole curve"):
-            _run(["fss-server", "campaign", "seal", env["FSS_ID"]], env)
+        with step("the servers agree on the set of uploads and evaluate the whole curve"):
+            program(["fss-server", "campaign", "seal", env["FSS_ID"]], env)
         with Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA"], on_grid=True) as client:
             release = client.release()
         _show(release, patients)
@@ -115,6 +119,16 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _year(args: argparse.Namespace, out: Path) -> int:
+    start, year = time.monotonic(), waves.Year.simulate(args.weeks, args.patients, args.seed)
+    with Pair(out) as pair:
+        trend = waves.run(pair, out, year)
+    waves.show(trend, year)
+    plot.save(waves.drawn(trend, year), out / "year.png")
+    print(f"\npicture: {out / 'year.png'}\n{time.monotonic() - start:.0f} s in all. The servers are stopped.")
+    return 0
+
+
 def _empty(out: Path) -> Path:
     """A fresh folder; only one that an earlier demo made is emptied."""
     if out.exists():
@@ -127,17 +141,17 @@ def _empty(out: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _step(what: str) -> Iterator[None]:
+def step(what: str) -> Iterator[None]:
     print(f"{what} ...", end=" ", flush=True)
     start = time.monotonic()
     yield
     print(f"{time.monotonic() - start:.1f} s")
 
 
-def _run(command: list[str], env: dict[str, str]) -> str:
+def program(command: list[str], env: dict[str, str]) -> str:
     """One of our programs, as installed beside the interpreter that runs this."""
-    program = Path(sys.executable).with_name(command[0])
-    done = subprocess.run([program, *command[1:]], env=env, capture_output=True, text=True, check=False)
+    file = Path(sys.executable).with_name(command[0])
+    done = subprocess.run([file, *command[1:]], env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"\n{shlex.join(command)} failed:\n{done.stderr}")
     return done.stdout
@@ -147,8 +161,8 @@ def _create(out: Path) -> dict[str, str]:
     """The campaign at both servers; returns the environment in which parties and analysts run."""
     (out / "campaign.toml").write_text(CAMPAIGN)
     env = {**os.environ, "FSS_OPERATOR": str(out / "pair" / "operator.toml")}
-    with _step("an operator creates a campaign at both"):
-        _run(["fss-server", "campaign", "create", str(out / "campaign.toml")], env)
+    with step("an operator creates a campaign at both"):
+        program(["fss-server", "campaign", "create", str(out / "campaign.toml")], env)
     for line in (out / "campaign.env").read_text().splitlines():
         name, _, value = line.removeprefix("export ").partition("=")
         env[name] = shlex.split(value)[0]
@@ -166,7 +180,7 @@ def _upload(out: Path, patients: Patients, env: dict[str, str]) -> None:
             writer.writerow(["score", "outcome"])
             writer.writerows(zip(patients.score[mine].tolist(), patients.outcome[mine].tolist(), strict=True))
         command = ["fss-dealer", "upload", "--csv", str(path), "--column", "score", "--stratum-column", "outcome"]
-        _run([*command, "--yes", "--receipt", str(path.with_suffix(".receipt.json"))], env)
+        program([*command, "--yes", "--receipt", str(path.with_suffix(".receipt.json"))], env)
 
     with ThreadPoolExecutor(cores()) as pool:
         work = pool.map(send, range(patients.hospitals))

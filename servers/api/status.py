@@ -4,6 +4,7 @@ import asyncio
 
 from campaign.spec import TIME_FORMAT, to_base64url
 from servers.lifecycle.admission import is_closed
+from servers.lifecycle.waves import is_by_hand
 from servers.server import Server
 from servers.storage.campaigns import Entry
 from servers.storage.waves import Wave
@@ -37,6 +38,7 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
     }
     if campaign.waves is not None:
         about |= {"wave": wave.number, "consent": campaign.consent(wave.number)}
+        about["closes_itself"] = not is_by_hand(campaign)
         about["waves"] = [_wave(server, campaign.id, one) for one in storage.waves.all(campaign.id)]
     if wave.set is None:
         return about

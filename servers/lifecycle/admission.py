@@ -4,6 +4,7 @@ Nothing here touches a database or a network. The route of uploads asks the firs
 one, inside the transaction in which it writes.
 """
 
+import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -32,6 +33,8 @@ from campaign.spec import TIME_FORMAT, Campaign
 REFILLS = 10
 # Ids that one token may withdraw before they arrived, beyond as many as it may upload.
 SPARE_WITHDRAWALS = 1000
+
+TRACE_BYTES = 32  # of what stays of an erased key
 
 Row = tuple[bytes, bytes]  # an upload's id, and the bytes of its key
 Failures = list[tuple[bytes, Problem]]
@@ -143,13 +146,18 @@ class Verdict:
     refusal: Problem | None = None
 
 
+def trace(key: bytes) -> bytes:
+    """What stays of a key that was erased: enough to know the same bytes again, and shorter than any key."""
+    return hashlib.sha256(b"fss-ecdf erased key 1\n" + key).digest()
+
+
 def decide(request: NewUploads, facts: Facts) -> Verdict:
     """How many: byte-identical retries are welcome at any time, anything new while there is room."""
     failures: Failures = []
     fresh: list[Row] = []
     for upload_id, key in request.rows:
         if upload_id in facts.known:
-            if facts.known[upload_id] != key:
+            if facts.known[upload_id] not in (key, trace(key)):
                 failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
         elif upload_id in facts.gone:
             failures.append((upload_id, UploadWithdrawn("an upload with this id was withdrawn")))

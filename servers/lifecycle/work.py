@@ -23,8 +23,7 @@ from servers.compute.shares import saved_share, whole_share
 from servers.compute.unnoised import Unnoised
 from servers.lifecycle.check import Checker, Later
 from servers.release import noised
-from servers.release.published import key_file, key_files, source
-from servers.release.releases import Release, releases
+from servers.release.releases import Release, key_file, key_files, releases, source
 from servers.settings import Settings
 from servers.storage import objects
 from servers.storage.campaigns import Entry
@@ -163,6 +162,9 @@ class Workman:
         """False if the wave takes uploads again."""
         entry = await asyncio.to_thread(self._storage.campaigns.get, held.job.campaign)
         wave = await asyncio.to_thread(self._storage.waves.get, held.job.campaign, held.job.wave)
+        if wave.erased:
+            await asyncio.to_thread(self._require_curves, entry, wave.number)
+            return True
         if wave.state == CHECKING:
             try:
                 wave = await self._checker.run(entry, wave, held.note)
@@ -178,6 +180,15 @@ class Workman:
             held.note("evaluating", 0.0)
             await self._evaluate(entry, wave.number, sealed, held)
         return True
+
+    def _require_curves(self, entry: Entry, number: int) -> None:
+        """What was made of keys that are erased cannot be made again."""
+        campaign, waves = entry.campaign, self._storage.waves.all(entry.campaign.id)
+        folder = Folder(self._settings.data, campaign.id, number)
+        for release in releases(entry, waves).values():
+            noise = source(self._settings.role, release)
+            if release.last == number and folder.load_curve("noised", noise.covers, campaign.bits, np.uint64) is None:
+                raise Problem(f"{release.name} is missing and its keys are erased; restore this server from its backup")
 
     async def _keys(self, entry: Entry, wave: Wave, held: "_Held") -> UploadSet:
         """The key file, written anew where it is missing or damaged."""

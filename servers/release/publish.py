@@ -30,8 +30,8 @@ from servers.release import noised
 from servers.release.answers import curve_errors
 from servers.release.evidence import Evidence
 from servers.release.groups import GroupQuestion
-from servers.release.published import Counts, Published, key_files, source
-from servers.release.releases import CURVE, Release, find, releases
+from servers.release.published import Counts, Published
+from servers.release.releases import CURVE, Release, find, key_files, releases, source
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
@@ -139,6 +139,12 @@ class Publisher:
                 if of.counts is None:
                     await self._publish(of)
         return of.counts
+
+    def is_kept(self, release: Release) -> bool:
+        """Whether the published curve is on disk, so that nothing is needed any more to answer for it."""
+        folder = Folder(self._settings.data, release.campaign.id, release.last)
+        covered = source(self._settings.role, release).covers
+        return folder.load_curve("release", covered, release.campaign.bits, np.int64) is not None
 
     async def need_whole(self, of: Published) -> Counts:
         """The published curve, or why there is none."""

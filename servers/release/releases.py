@@ -9,11 +9,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from campaign.errors import InvalidQuery, NotSealed
+from campaign.errors import InvalidQuery, NotSealed, Unavailable
 from campaign.spec import Campaign
 from campaign.waves import Planned, planned
+from servers.compute.sums import KeyFile
 from servers.lifecycle.budget import Account
+from servers.release import noised
+from servers.release.noise import covers, set_secret
+from servers.settings import Settings
 from servers.storage.campaigns import Entry
+from servers.storage.objects import Folder
 from servers.storage.waves import SEALED, UploadSet, Wave
 
 CURVE = "curve"
@@ -86,3 +91,21 @@ def find(made: dict[str, Release], name: str) -> Release:
         if same_kind and any(str(number) == at for number, _ in release.parts):
             raise InvalidQuery(f"wave {at} had too few uploads and is part of {release.name}; ask for that one")
     raise NotSealed(f"there is no release {name} yet, or there were too few uploads for one")
+
+
+def source(role: int, release: Release) -> noised.Source:
+    """The noise of a release on this server; there is none before its keys are in files with digests."""
+    entry, sealed = release.entry, release.sealed
+    if sealed.key_file is None:
+        raise Unavailable("the keys are not ready yet", retry_after=2)
+    bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
+    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, release.campaign)
+
+
+def key_file(settings: Settings, campaign: Campaign, wave: int, sealed: UploadSet) -> KeyFile:
+    path = Folder(settings.data, campaign.id, wave).keys
+    return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
+
+
+def key_files(settings: Settings, release: Release) -> list[KeyFile]:
+    return [key_file(settings, release.campaign, number, sealed) for number, sealed in release.parts]

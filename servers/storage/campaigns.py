@@ -20,7 +20,7 @@ NOISE_SEED_BYTES = 32
 _INVITED = sa.select(INVITATIONS.c.token).where(
     INVITATIONS.c.campaign == sa.bindparam("campaign"), INVITATIONS.c.token == sa.bindparam("token")
 )
-NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0}
+NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0, "erased": False}
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,12 @@ class Folder:
     def proofs(self) -> Path:
         return self.path / "proofs"
 
+    def drop_keys(self) -> None:
+        """Everything that was made from keys but what was published of them."""
+        self.drop_candidates()
+        for path in (self.keys, self.path / "curve", *self.path.glob("messages-*")):
+            path.unlink(missing_ok=True)
+
     def drop_candidates(self) -> None:
         """What only the check needed."""
         for path in (self.candidates, self.proofs, self.path / "candidates-curve"):

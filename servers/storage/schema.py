@@ -36,6 +36,7 @@ WAVES = sa.Table(
     sa.Column("checked_set", sa.LargeBinary(32)),  # the checksum of the ids that were checked
     sa.Column("key_file", sa.LargeBinary(32)),  # its digest, once it is written
     sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
+    sa.Column("erased", sa.Boolean, nullable=False),  # its keys, after the last release that they are in
 )
 UPLOADS = sa.Table(
     "uploads",

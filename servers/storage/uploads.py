@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import CampaignSealed, Problem
-from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
+from servers.lifecycle.admission import TRACE_BYTES, Failures, NewUploads, early_withdrawals, trace
 from servers.storage import aside, campaigns, ingest, sites, waves
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
@@ -113,6 +113,24 @@ class Uploads:
                 return
             yield part
             last = part[-1][0]
+
+    def erase_keys(self, campaign_id: bytes, wave: int) -> int:
+        """Keys of a wave go; what stays of each is a hash, by which a retry is known. Can be repeated."""
+        kept = uploads_of(campaign_id, wave) & (sa.func.length(UPLOADS.c.key) > TRACE_BYTES)
+        left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id, UPLOADS.c.key).where(kept)
+        one = (UPLOADS.c.campaign == sa.bindparam("of")) & (UPLOADS.c.id == sa.bindparam("row"))
+        update = UPLOADS.update().where(one).values(key=sa.bindparam("trace"))
+        erased = 0
+        while True:
+            with Transaction(self._engine) as db:
+                rows = db.execute(left.limit(BATCH)).all()
+                if rows:
+                    db.execute(update, [{"of": row.campaign, "row": row.id, "trace": trace(row.key)} for row in rows])
+            erased += len(rows)
+            if not rows:
+                break
+        forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
+        return erased
 
     def counts(self) -> dict[bytes, int]:
         """How many uploads each campaign has, counted; those of none are those of the empty id."""

@@ -44,6 +44,7 @@ class Wave:
     rejected: int  # uploads that did not pass the check, in this and earlier tries
     set: UploadSet | None
     peer_seed: bytes | None = field(default=None, repr=False)  # the other server's part of its challenge
+    erased: bool = False  # its keys
 
     @property
     def sealed(self) -> UploadSet:
@@ -206,6 +207,11 @@ class Waves:
         with Transaction(self._engine) as db:
             _set(db, campaign_id, wave(db, campaign_id, number), peer_seed=seed)
 
+    def note_erased(self, campaign_id: bytes, number: int) -> None:
+        """Nothing needs this wave's keys any more; from now on they may be gone."""
+        with Transaction(self._engine) as db:
+            _set(db, campaign_id, wave(db, campaign_id, number), erased=True)
+
     def left_out(self, campaign_id: bytes) -> int:
         """How many uploads that were left out of the set, or rejected, are still kept."""
         mine = LEFT_OUT.c.campaign == campaign_id
@@ -251,7 +257,7 @@ def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
     fixed = None
     if row.state in (CHECKING, SEALED):
         fixed = UploadSet(row.sealed_count, row.sealed_set, row.orphans, row.checked_set, row.key_file)
-    return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed, row.peer_seed)
+    return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed, row.peer_seed, row.erased)
 
 
 def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:

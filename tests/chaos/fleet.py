@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from campaign.wire import UPLOAD_TYPE, upload_rows
+from campaign.envelopes import UPLOAD_TYPE, upload_rows
 from client.tokens import hash_token, new_token
 from harness.dask import Dask
 from harness.fleet import Fleet

@@ -1,13 +1,20 @@
 """A campaign that reports as it runs, on live servers: waves close without a gap, each upload is in one of them."""
 
+import io
+import json
+from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 
+from analyst.cli import main as analyst_main
+from analyst.client import Client
 from campaign.spec import TIME_FORMAT, Campaign
+from dealer.cli import main as dealer_main
 from harness.live import Pair, envelopes, name
+from programs.server import main as server_main
 from tests.servers.conftest import new_campaign, values
 from tests.servers.waves import close, noise_of, until_released, wave_campaign, waves_of
 
@@ -53,9 +60,38 @@ def test_waves_pools_and_running_sums(pair: Pair) -> None:
     one = np.array(ask_curve(pair, campaign, 1, wave=1)["standard_errors"])
     assert two["n"] == 41 + 42
     np.testing.assert_allclose(two["standard_errors"], np.sqrt(2) * one)
+    with analyst_of(pair, campaign) as client:
+        trend = client.trend()
+        assert trend.running(2).n == 41 + 42
+        np.testing.assert_array_equal(trend.running(2).counts["all"], two["counts"])
+        assert client.release().campaign.epsilon == 2.0
+    with analyst_of(pair, campaign, until=2) as client:
+        np.testing.assert_allclose(
+            client.release().campaign.noise.variance(np.arange(size)), 2 * campaign.noise.variance(np.arange(size))
+        )
+    told = json.loads(command(pair, campaign, "trend", "--at", "0.3", "--limits", "0,0.01", "--json"))
+    assert told["wave"] == [1, 2, 3]
+    assert [type(outside) for outside in told["outside"]] == [bool, bool, bool]
+    assert "change_of_median" in command(pair, campaign, "trend", "--changes")
+    assert json.loads(command(pair, campaign, "quantile", "--pooled", "3", "--json"))["epsilon"] == 2.0
     for wave in waves_of(pair, campaign, role=1)["waves"]:
         consent = {1: 3.5, 2: 3.5, 3: 3.0}[wave["number"]]
         assert (wave["state"], wave["consented"], wave["spent"]) == ("sealed", consent, consent)
+
+
+def analyst_of(pair: Pair, campaign: Campaign, **which: Any) -> Client:
+    ca = pair.folder / "ca.pem"
+    return Client(f"{pair.url(0)}/v1/campaigns/{name(campaign)}", pair.servers[0].analyst, ca, **which)
+
+
+def command(pair: Pair, campaign: Campaign, *words: str) -> str:
+    """What fss-analyst prints."""
+    url, token = f"{pair.url(0)}/v1/campaigns/{name(campaign)}", pair.folder / "server0" / "analyst.token"
+    out = io.StringIO()
+    with redirect_stdout(out):
+        options = "--token-file", str(token), "--ca", str(pair.folder / "ca.pem")
+        assert analyst_main([words[0], url, *words[1:], *options]) == 0
+    return out.getvalue()
 
 
 def test_a_small_wave_is_released_with_the_next(pair: Pair) -> None:
@@ -183,3 +219,26 @@ def test_operators_name_the_wave_they_close(pair: Pair) -> None:
     with pair.operator(0) as client:
         assert client.post(f"/v1/campaigns/{name(plain)}/seal", params={"wave": 1}).status_code == 400
         assert client.post(f"/v1/campaigns/{name(campaign)}/reopen").status_code == 409
+
+
+def test_parties_and_operators_are_told_what_a_wave_costs(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+    """A party of wave 1 consents to the pool after it, too; one of wave 2 to the last one only."""
+    campaign = wave_campaign(count=2, pooled=[{"at": 1, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}], min_uploads=1)
+    pair.create(campaign)
+    urls = [f"{pair.url(role)}/v1/campaigns/{name(campaign)}" for role in (0, 1)]
+    dry = ["upload", "--campaign", *urls, "--ca", str(pair.folder / "ca.pem"), "--value", "0.5", "--dry-run"]
+    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    assert dealer_main(dry) == 0
+    assert "epsilon 1.75 in all" in (said := capsys.readouterr().out)
+    assert "of it 1 for your wave, number 1 or the next, and 0.75 for what is pooled later" in said
+    assert "pooled once more after wave 1 at epsilon 0.5, 2 at epsilon 0.25" in said
+    pair.upload_values(campaign, np.arange(10))
+    assert server_main([*operator, "seal", name(campaign)]) == 0
+    assert "wave 1: sealed 10 uploads" in capsys.readouterr().out
+    assert dealer_main(dry) == 0
+    assert "epsilon 1.25 in all" in capsys.readouterr().out
+    assert server_main([*operator, "status", name(campaign)]) == 0
+    said = capsys.readouterr().out
+    assert "wave 2 is the newest; whoever joins it consents to epsilon 1.25 in all" in said
+    assert "wave 1: sealed, 10 uploads, ready 100 %" in said
+    assert f"to close wave 2, by both operators: fss-server campaign seal {name(campaign)} --wave 2" in said

@@ -41,6 +41,18 @@ def _campaigns() -> dict[str, dict[str, Any]]:
             "admission": "invited",
         },
         "small numbers": {"title": "x", "question": "x", "epsilon": 0.01, "grid": tiny, "max_instances": 1},
+        "weekly": {
+            "title": "Waiting",
+            "question": "How long?",
+            "epsilon": 0.5,
+            "grid": whole,
+            "opens": "2026-01-05T00:00:00Z",
+            "waves": {
+                "every": "week",
+                "count": 52,
+                "pooled": [{"at": 26, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}],
+            },
+        },
         "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "grid": whole, "scheme": "dpf"},
     }
     for name, fields in found.items():
@@ -55,6 +67,7 @@ VALUES = {
     "risk": [(0, 0.0), (0, 0.3), (1, 0.295), (1, 7.5), (1, -1.0), (0, 0.07)],
     "points": [(0, 0.0), (0, 3.0), (0, 6.0)],
     "small numbers": [(0, 0.00003), (0, 0.000031)],
+    "weekly": [(0, 2.0), (0, 6.0)],
     "checked points": [(0, 5.0), (0, 0.0)],
 }
 
@@ -135,6 +148,11 @@ def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
         "more at least than at most": {"min_uploads": 10, "max_uploads": 5},
         "closing before it opens": {"opens": "2026-03-02T00:00:00Z", "closes": "2026-03-01T00:00:00Z"},
         "a time without its zone": {"opens": "2026-03-02T00:00:00"},
+        "waves without their number": {"waves": {"every": "by hand", "pooled": []}},
+        "a pool after the last wave": {
+            "waves": {"every": "by hand", "count": 2, "pooled": [{"at": 3, "epsilon": 1.0}]}
+        },
+        "waves by the week that open at no time": {"waves": {"every": "week", "count": 2, "pooled": []}},
         "one server only": {"servers": fields["servers"][:1]},
         "a commitment of 31 bytes": {
             "servers": [{**fields["servers"][0], "commitment": page.text(bytes(31))}, fields["servers"][1]]

@@ -28,6 +28,7 @@ export class Campaign {
     if (this.bits > 32) throw new Refusal("badCampaign", { field: "grid" });
     this.checked = this.read("checked", (found) => (typeof (found ?? false) === "boolean" ? (found ?? false) : fail()));
     if (this.checked && this.bits > MAX_CHECKED_BITS) throw new Refusal("badCampaign", { field: "checked" });
+    this.pooled = this.read("waves", pooledOf);
     this.keyType = new KeyType(this.bits, this.id);
   }
 
@@ -39,9 +40,9 @@ export class Campaign {
     }
   }
 
-  // What a party consents to: the curve and the reserve for further statistics.
+  // What a party consents to: the curve and the reserve for further statistics, and all that may be pooled.
   get totalEpsilon() {
-    return this.epsilon + this.reserve;
+    return this.epsilon + this.reserve + (this.pooled ?? 0);
   }
 
   position(stratum, index) {
@@ -55,6 +56,12 @@ function fail() {
 
 const textOf = (found) => (typeof found === "string" ? found : fail());
 const numberOf = (found) => (found instanceof Numeral && Number.isFinite(found.value) ? found.value : fail());
+
+// The epsilon of everything that is pooled, of a campaign of waves; of any other, null.
+function pooledOf(waves) {
+  if ((waves ?? null) === null) return null;
+  return waves.get("pooled").reduce((sum, one) => sum + numberOf(one.get("epsilon")), 0);
+}
 
 export const readCampaign = (text) => new Campaign(readJson(text));
 

@@ -144,8 +144,9 @@ class Page {
     put("many", this.say("many", { count: campaign.max_instances }));
     [0, 1].forEach((server) => put(`server${server}`, about.urls[server]));
     put("digest", about.digest);
-    const epsilon = { total: campaign.totalEpsilon, curve: campaign.epsilon, reserve: campaign.reserve };
-    put("epsilon", this.say("epsilonValue", epsilon));
+    const { pooled, reserve } = campaign;
+    const epsilon = { total: campaign.totalEpsilon, curve: campaign.epsilon, reserve, pooled };
+    put("epsilon", this.say(pooled === null ? "epsilonValue" : "epsilonWaves", epsilon));
     const { grid, unit } = campaign;
     put(
       "scale",

@@ -33,6 +33,7 @@ def upgrade() -> None:
         sa.Column("checked_set", sa.LargeBinary(32)),
         sa.Column("key_file", sa.LargeBinary(32)),
         sa.Column("peer_seed", sa.LargeBinary(32)),
+        sa.Column("erased", sa.Boolean, nullable=False),
     )
     upload = (
         sa.Column("campaign", sa.Integer, nullable=False),

@@ -1,0 +1,242 @@
+"""A campaign of waves over time: quantiles and shares of every wave, what changed or left its limits, running curves.
+
+Waves are of different people and have noise of their own: statistics of two waves are independent, and the variances of
+their difference and of their sum are the sums of theirs. Everything is post-processing of what was published.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyst import uncertainty
+from analyst.compare import quantile_estimates
+from analyst.curve import Curve
+from analyst.estimate import INTERVALS, Interval, Ranged, moved
+from analyst.release import Release, Stratum
+from analyst.table import Columns, Tabular, measured
+from campaign.errors import InvalidQuery, TooNoisy
+from campaign.spec import Campaign
+from campaign.waves import Planned, running
+from campaign.wire import WaveBrief
+
+Floats = NDArray[np.float64]
+MEDIAN = (0.5,)
+
+
+@dataclass(frozen=True)
+class Over(Tabular):
+    """A table with a row, or several, for every wave."""
+
+    rows: Sequence[Mapping[str, Any]]
+    description: Mapping[str, Any]
+    campaign: Campaign
+
+    def columns(self) -> Columns:
+        names = list(dict.fromkeys(name for row in self.rows for name in row))
+        return {name: [row.get(name) for row in self.rows] for name in names}
+
+    def about(self) -> dict[str, Any]:
+        return dict(self.description)
+
+
+@dataclass(frozen=True)
+class OverTime(Over):
+    """Quantiles of every wave."""
+
+
+@dataclass(frozen=True)
+class Shares(Over):
+    """The share at or below one value in every wave, and whether it has left its limits."""
+
+    @property
+    def alerts(self) -> list[int]:
+        """Waves whose share is outside its limits, whatever the noise."""
+        return [int(row["wave"]) for row in self.rows if row.get("outside")]
+
+
+@dataclass(frozen=True)
+class Changes(Over):
+    """Every wave against the one before it."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The releases of a campaign's waves, in their order, and those of its pools."""
+
+    campaign: Campaign
+    plans: Sequence[Planned]
+    releases: Mapping[str, Release] = field(repr=False)
+    closes: Mapping[int, str | None] = field(default_factory=dict)  # when each wave ended, where that is known
+
+    @property
+    def waves(self) -> list[Planned]:
+        return [plan for plan in self.plans if plan.kind == "wave"]
+
+    @property
+    def pooled(self) -> list[Planned]:
+        return [plan for plan in self.plans if plan.kind == "pooled"]
+
+    def release(self, plan: Planned) -> Release:
+        return self.releases[plan.name]
+
+    def running(self, until: int | None = None) -> Release:
+        """Everybody up to a wave, from the releases that have the least noise together; its errors are exact."""
+        last = max((plan.at for plan in self.plans), default=0) if until is None else until
+        chosen = running(self.plans, last)
+        if not chosen:
+            raise InvalidQuery(f"nothing was released up to wave {last}")
+        return summed(self.campaign, [(plan.epsilon, self.release(plan)) for plan in chosen])
+
+    def quantiles(
+        self, levels: Sequence[float] = (0.25, 0.5, 0.75), stratum: Stratum = None, *, confidence: float = 0.95
+    ) -> OverTime:
+        """Quantiles of every wave, each with both intervals."""
+        rows = [row for plan in self.waves for row in self._quantile_rows(plan, levels, stratum, confidence)]
+        return OverTime(rows, self._about(stratum, confidence=confidence), self.campaign)
+
+    def _quantile_rows(
+        self, plan: Planned, levels: Sequence[float], stratum: Stratum, confidence: float
+    ) -> Iterable[dict[str, Any]]:
+        release, curve = self.release(plan), self.release(plan).curve(stratum)
+        head = {"wave": plan.at, "closes": self.closes.get(plan.at), "n": release.n}
+
+        def known() -> list[dict[str, Any]]:
+            found = curve.quantile(levels, confidence)
+            ends = {f"{kind}_{end}": found.ranges[kind][i] for kind in INTERVALS for i, end in enumerate(_ENDS)}
+            return [
+                {"level": level, "value": found.thresholds[i]} | {name: column[i] for name, column in ends.items()}
+                for i, level in enumerate(levels)
+            ]
+
+        return [{**head, **row} for row in _or([{"level": level} for level in levels], known)]
+
+    def shares(
+        self,
+        at: float | str,
+        stratum: Stratum = None,
+        *,
+        limits: tuple[float, float] | None = None,
+        confidence: float = 0.95,
+        interval: Interval = "population",
+    ) -> Shares:
+        """The share at or below a value in every wave, and whether it is outside its limits.
+
+        Alerts hold together: a false one comes up at all with a probability of at most 1 - confidence. So each wave's
+        interval for the alert is made for all the waves that the campaign has.
+        """
+        if limits is not None and not 0 <= limits[0] <= limits[1] <= 1:
+            raise InvalidQuery(f"limits are two shares between 0 and 1, the lower one first, got {limits}")
+        count = self.campaign.waves.count if self.campaign.waves is not None else 1
+        strict = 1 - (1 - confidence) / count
+        rows = []
+        for plan in self.waves:
+            curve = self.release(plan).curve(stratum)
+
+            def row(curve: Curve = curve) -> list[dict[str, Any]]:
+                found, alert = curve.at([at], confidence), curve.at([at], strict)
+                told: dict[str, Any] = {"share": float(found.fractions[0])}
+                for kind in INTERVALS:
+                    told |= {f"{kind}_{end}": float(found.ranges[kind][i][0]) for i, end in enumerate(_ENDS)}
+                if limits is not None:
+                    low, high = (float(end[0]) for end in alert.ranges[interval])
+                    told["outside"] = high < limits[0] or low > limits[1]
+                return [told]
+
+            rows += [{"wave": plan.at, "closes": self.closes.get(plan.at), **one} for one in _or([{}], row)]
+        about = {**self._about(stratum, confidence=confidence), "at_or_below": at}
+        if limits is not None:
+            about |= {
+                "limits": f"{limits[0]:g} to {limits[1]:g}",
+                "alerts_by": f"{interval}, all {count} waves together",
+            }
+        return Shares(rows, about, self.campaign)
+
+    def changes(self, stratum: Stratum = None, *, confidence: float = 0.95) -> Changes:
+        """Every wave against the one before it: medians, and whether the difference of the curves is chance.
+
+        p-values are two-sided, for the population, with the noise of both; `p_adjusted` are Holm's, for all rows.
+        """
+        rows, ps = list[dict[str, Any]](), list[float]()
+        for before, after in zip(self.waves, self.waves[1:], strict=False):
+            curves = [self.release(plan).curve(stratum) for plan in (before, after)]
+
+            def known(curves: Sequence[Curve] = curves) -> list[dict[str, Any]]:
+                return [_change(curves[0], curves[1], confidence)]
+
+            (row,) = _or([{}], known)
+            rows.append({"wave": after.at, "against": before.at, **row})
+            ps.append(row.get("p_value", math.nan))
+        for row, p in zip(rows, _holm(ps), strict=True):
+            row["p_adjusted"] = p
+        return Changes(rows, self._about(stratum, confidence=confidence), self.campaign)
+
+    def _about(self, stratum: Stratum, **more: Any) -> dict[str, Any]:
+        strata = next(iter(self.releases.values())).strata(stratum) if self.releases else ()
+        about = {"value": measured(self.campaign), "stratum": " + ".join(strata), "waves": len(self.waves)}
+        return {**about, "epsilon": self.campaign.epsilon, "mechanism": self.campaign.mechanism, **more}
+
+
+_ENDS = ("lower", "upper")
+
+
+def _or(otherwise: list[dict[str, Any]], make: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """What the noise does not allow of one wave is left empty; the others have theirs."""
+    try:
+        return make()
+    except TooNoisy:
+        return otherwise
+
+
+def summed(campaign: Campaign, parts: Sequence[tuple[float, Release]]) -> Release:
+    """Several releases of different people as one: counts and variances of the noise add up."""
+    if len(parts) == 1:
+        return parts[0][1]
+    seen = campaign.released(tuple(Counter(epsilon for epsilon, _ in parts).items()))
+    releases = [release for _, release in parts]
+    published = np.sum([release.published for release in releases], axis=0)
+    return Release(seen, sum(release.n for release in releases), published, releases[0].on_grid)
+
+
+def _change(before: Curve, after: Curve, confidence: float) -> dict[str, Any]:
+    medians = [quantile_estimates(curve, MEDIAN, confidence)[0] for curve in (before, after)]
+    change: Ranged = moved("change of the median", *medians)
+    told: dict[str, Any] = {"change_of_median": change.value}
+    for kind in INTERVALS:
+        told |= {f"{kind}_{end}": change.ranges[kind][i] for i, end in enumerate(_ENDS)}
+    return told | {"p_value": mann_whitney_p(before, after)}
+
+
+def mann_whitney_p(before: Curve, after: Curve) -> float:
+    """Two-sided, of two releases whose noise is independent: mid-ranks in the pooled curve, summed over raw cells."""
+    pooled = np.maximum(before.cells, 0.0) + np.maximum(after.cells, 0.0)
+    n = pooled.sum()
+    rank = (np.cumsum(pooled) - pooled / 2) / n - 0.5
+    share = after.total / (before.total + after.total)
+    parts = [(before, -share * rank), (after, (1 - share) * rank)]
+    score = sum(float(weights @ curve.raw_cells) for curve, weights in parts)
+    noise = sum(
+        uncertainty.error_of_sum(curve.campaign, {name: weights for name in curve.strata}) ** 2  # noqa: C420
+        for curve, weights in parts
+    )
+    variance = share * (1 - share) * float(pooled @ rank**2) * n / max(n - 1, 1.0) + noise
+    return 2 * NormalDist().cdf(-abs(score) / math.sqrt(max(variance, 1e-300)))
+
+
+def _holm(ps: Sequence[float]) -> list[float]:
+    """Holm's adjusted p-values; those that are not known stay so."""
+    known = sorted((p, i) for i, p in enumerate(ps) if math.isfinite(p))
+    adjusted, least = [math.nan] * len(ps), 0.0
+    for rank, (p, i) in enumerate(known):
+        least = max(least, min(1.0, (len(known) - rank) * p))
+        adjusted[i] = least
+    return adjusted
+
+
+def closings(waves: Sequence[WaveBrief]) -> dict[int, str | None]:
+    return {wave.number: wave.closes for wave in waves}

@@ -1,0 +1,174 @@
+"""python -m bench demo --waves: a year of weekly waiting times at two live servers, drawn beside the truth.
+
+Every week some patients' hospitals send how long they waited, and the week's wave is closed: by hand, so that a year
+takes minutes. A strike in the thirtieth week makes people wait longer; an analyst who watches the share that waited at
+most ninety days is alerted. At half-time and at the end all waves are pooled.
+"""
+
+import os
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+import dealer
+from analyst import Client, plot
+from analyst.trend import Trend
+from campaign.spec import Campaign
+from harness.live import Pair, name
+
+LIMIT_DAYS = 90
+LEAST_SHARE = 0.5
+STRIKE = range(30, 36)  # weeks
+
+CAMPAIGN = """\
+title = "Waiting time for hip replacement"
+question = "How many days did each of your patients wait, from referral to operation?"
+unit = "days"
+value_name = "waiting time"
+epsilon = 0.5
+min_uploads = 50
+
+[waves]
+every = "by hand"
+count = {weeks}
+
+[[waves.pooled]]
+at = {half}
+epsilon = 0.25
+
+[[waves.pooled]]
+at = "end"
+epsilon = 0.25
+
+[grid]
+kind = "linear"
+values = "integer"
+from = 0
+to = 365
+"""
+
+
+@dataclass(frozen=True)
+class Year:
+    """What no server and no analyst ever sees: each week's waiting times."""
+
+    weeks: list[NDArray[np.int64]]
+
+    @staticmethod
+    def simulate(weeks: int, patients: int, seed: int) -> "Year":
+        rng, found = np.random.default_rng(seed), []
+        for week in range(1, weeks + 1):
+            mean = 75 + 12 * np.sin(2 * np.pi * week / 52) + (55 if week in STRIKE else 0)
+            count = int(rng.poisson(patients / weeks))
+            found.append(np.minimum(rng.gamma(4, mean / 4, count), 365).round().astype(np.int64))
+        return Year(found)
+
+    def quantile(self, level: float) -> list[float]:
+        return [float(np.quantile(week, level, method="inverted_cdf")) for week in self.weeks]
+
+
+def run(pair: Pair, out: Path, year: Year) -> Trend:
+    """The year, from the creation of the campaign to what an analyst gets."""
+    from bench.demo.run import program, step  # which knows this file, too
+
+    weeks = len(year.weeks)
+    (out / "campaign.toml").write_text(CAMPAIGN.format(weeks=weeks, half=max(weeks // 2, 1)))
+    env = {**os.environ, "FSS_OPERATOR": str(out / "pair" / "operator.toml")}
+    with step("an operator creates a campaign of waves at both servers"):
+        program(["fss-server", "campaign", "create", str(out / "campaign.toml")], env)
+    for line in (out / "campaign.env").read_text().splitlines():
+        key, _, value = line.removeprefix("export ").partition("=")
+        env[key] = shlex.split(value)[0]
+    with dealer.Sites(env["FSS_CAMPAIGN"].split(), env["FSS_UPLOAD_TOKEN"], Path(env["FSS_CA"])) as sites:
+        campaign = sites.fetch()
+        for number, values in enumerate(tqdm(year.weeks, desc="a week passes", unit=" weeks"), 1):
+            receipt = out / "hospitals" / f"week-{number:02}.receipt.json"
+            dealer.upload(campaign.place(values.tolist()), campaign, sites, receipt=receipt)
+            close(pair, campaign, number)
+    with (
+        step("the servers check and evaluate the last waves, an analyst fetches all releases"),
+        Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA"], on_grid=True) as client,
+    ):
+        wait(pair, campaign, weeks)
+        return client.trend()
+
+
+def close(pair: Pair, campaign: Campaign, wave: int) -> None:
+    """Both operators say that the week is over; the second one's word closes it."""
+    for role in (0, 1):
+        with pair.operator(role) as client:
+            answer = client.post(f"/v1/campaigns/{name(campaign)}/seal", params={"wave": wave})
+    if answer.status_code != 200:
+        raise SystemExit(f"wave {wave} was not closed: {answer.text}")
+
+
+def wait(pair: Pair, campaign: Campaign, wave: int, seconds: float = 600) -> None:
+    """Until the last wave's releases are made at both servers."""
+    until = time.monotonic() + seconds
+    for role in (0, 1):
+        while pair.status(campaign, role)["waves"][wave - 1].get("phase") != "ready":
+            if time.monotonic() > until:
+                raise SystemExit("the last wave was not evaluated in time")
+            time.sleep(0.2)
+
+
+def show(trend: Trend, year: Year) -> None:
+    """What was published beside the truth, and the alerts."""
+    shares = trend.shares(LIMIT_DAYS, limits=(LEAST_SHARE, 1.0))
+    true = {k: float(np.mean(week <= LIMIT_DAYS)) for k, week in enumerate(year.weeks, 1)}
+    print(f"\nshare that waited at most {LIMIT_DAYS} days, by week; the truth is known to this simulation only\n")
+    print(f"{'week':>6}{'published':>11}{'95 % noise interval':>22}{'truth':>8}")
+    for row in shares.rows:
+        mark = "  ALERT" if row["outside"] else ""
+        span = f"{row['noise_lower']:.2f} to {row['noise_upper']:.2f}"
+        print(f"{row['wave']:>6}{row['share']:>11.2f}{span:>22}{true[row['wave']]:>8.2f}{mark}")
+    everybody = np.concatenate(year.weeks)
+    for release, about in ((trend.running(), "all that was published, with the least noise"), *_pools(trend)):
+        median = release.quantile([0.5])
+        low, high = (ends[0] for ends in median.ranges["noise"])
+        exact = np.quantile(everybody if release.n == everybody.size else _first(year, release.n), 0.5)
+        print(f"median of {release.n} patients, {about}: {median.thresholds[0]} ({low} to {high}), truth {exact:g}")
+
+
+def _pools(trend: Trend) -> list[tuple[Any, str]]:
+    return [(trend.release(plan), f"pooled after week {plan.at}") for plan in trend.pooled]
+
+
+def _first(year: Year, count: int) -> NDArray[np.int64]:
+    return np.concatenate(year.weeks)[:count]
+
+
+def drawn(trend: Trend, year: Year) -> Figure:
+    """Quartiles week by week with bands, and the truth in black."""
+    levels = (0.25, 0.5, 0.75)
+    table = trend.quantiles(levels)
+
+    def draw(axes: Axes) -> None:
+        for level, (colour, dashes) in zip(levels, plot.INKS, strict=False):
+            rows = [row for row in table.rows if row["level"] == level and "value" in row]
+            weeks = [row["wave"] for row in rows]
+            low, high = ([row[f"noise_{end}"] for row in rows] for end in ("lower", "upper"))
+            axes.fill_between(weeks, low, high, color=colour, alpha=plot.BAND_ALPHA, linewidth=0)
+            label = "median" if level == 0.5 else f"{level:.0%} quantile"
+            axes.plot(weeks, [row["value"] for row in rows], color=colour, linestyle=dashes, label=label)
+            exact = year.quantile(level)
+            axes.plot(range(1, len(exact) + 1), exact, color="black", linewidth=0.7)
+        alerts = trend.shares(LIMIT_DAYS, limits=(LEAST_SHARE, 1.0)).alerts
+        bottom = axes.get_ylim()[0]
+        axes.plot(alerts, [bottom] * len(alerts), "^", color="#c14a00", markersize=7, label="alert", clip_on=False)
+        axes.plot([], [], color="black", linewidth=0.7, label="truth")
+        axes.set_xlabel("week")
+        axes.set_ylabel("days waited")
+        axes.legend(loc="upper left", ncol=2)
+        axes.set_title("A year of weekly waiting times, published week by week")
+
+    total = sum(week.size for week in year.weeks)
+    return plot.figure(draw, f"n = {total}, epsilon = {trend.campaign.epsilon:g} a week, 95% bands (noise)")

@@ -1,0 +1,107 @@
+"""Keys of waves are kept until the last release that they are in, and then erased.
+
+A wave is done with when no later release can contain it and every one that does is published here: the sum of both
+servers' noised curves is on this disk. Then its keys, their sums and what was told about them go, from the database and
+its log, too; of every upload a hash stays, so that a retry is known and nobody uploads twice. What was published and
+the noise stay: answers are the same for ever.
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+
+from campaign.errors import Problem
+from campaign.spec import to_base64url
+from campaign.waves import finished
+from servers import log
+from servers.release.publish import Publisher
+from servers.storage.campaigns import Entry
+from servers.storage.objects import Folder
+from servers.storage.storage import Storage, Writer
+from servers.storage.waves import SEALED, Wave
+
+LOOK_S = 5.0
+
+
+class Eraser:
+    """Looks for keys that nothing needs any more until it is stopped."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        writer: Writer,
+        publisher: Publisher,
+        folder: Callable[[bytes, int], Folder],
+        crash: Callable[[str], None],
+    ) -> None:
+        self._storage, self._writer, self._publisher = storage, writer, publisher
+        self._folder, self._crash = folder, crash
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                for entry in await asyncio.to_thread(self._of_waves):
+                    await self.look(entry)
+            except Exception as error:  # a busy database, a peer that is away: the next look finds it again
+                log.event("erasing-failed", error=type(error).__name__, where=log.where(error))
+            await asyncio.sleep(LOOK_S)
+
+    def _of_waves(self) -> list[Entry]:
+        return [entry for entry in self._storage.campaigns.all() if entry.campaign.waves is not None]
+
+    async def look(self, entry: Entry) -> None:
+        """Erase what can be erased of one campaign."""
+        campaign = entry.campaign
+        for number in done_with(entry, await asyncio.to_thread(self._storage.waves.all, campaign.id)):
+            if not await self._is_published(campaign.id, number):
+                return
+            await self._writer.run(partial(self._storage.waves.note_erased, campaign.id, number))
+            self._crash("wave-noted-erased")
+            await self._erase(campaign.id, number)
+
+    async def _is_published(self, campaign: bytes, number: int) -> bool:
+        """Every release with this wave in it is on this disk; what is not is fetched."""
+        for release in (await self._publisher.releases(campaign)).values():
+            if number in [wave for wave, _ in release.parts]:
+                try:
+                    counts = await self._publisher.whole(await self._publisher.open(campaign, release.name))
+                except Problem:
+                    return False
+                if counts is None or not self._publisher.is_kept(release):
+                    return False
+        return True
+
+    async def _erase(self, campaign: bytes, number: int) -> None:
+        """Can be repeated: the next start does what an interruption left."""
+        await asyncio.to_thread(self._folder(campaign, number).drop_keys)
+        erased = await self._writer.run(lambda: self._storage.uploads.erase_keys(campaign, number))
+        log.event("keys-erased", campaign=to_base64url(campaign), wave=number, keys=erased)
+
+    async def complete(self) -> None:
+        """At the start: what was to be erased is."""
+        for entry in await asyncio.to_thread(self._of_waves):
+            for wave in await asyncio.to_thread(self._storage.waves.all, entry.campaign.id):
+                if wave.erased:
+                    await self._erase(entry.campaign.id, wave.number)
+
+
+def done_with(entry: Entry, waves: list[Wave]) -> list[int]:
+    """Waves whose keys no later release needs, and that still have them."""
+    campaign, counts = entry.campaign, list[int]()
+    assert campaign.waves is not None
+    for wave in waves:
+        if wave.state != SEALED or wave.set is None:
+            break
+        counts.append(wave.set.count)
+    return [k for k in finished(campaign.waves, campaign.min_uploads, counts) if not waves[k - 1].erased]
