@@ -27,7 +27,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -56,7 +56,7 @@ from campaign.waves import check as check_waves
 from campaign.wording import listed
 from fss.challenge import COMMITMENT_BYTES
 from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
-from fss.keys import KeyType, Scheme
+from fss.keys import KeyType, key_type
 
 TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 ID_BYTES = 32
@@ -269,7 +269,7 @@ class Campaign(BaseModel):
 
     def key_type(self, party: int) -> KeyType:
         """What the keys of one server must be. The binder is the campaign's random id."""
-        return _key_type(self.scheme, self.bits, party, self.id)
+        return key_type(self.scheme, self.bits, party, self.id)
 
     def stratum(self, name: str) -> int:
         return number(self.strata, name)
@@ -345,9 +345,3 @@ def check_digest(expected: bytes, given: bytes) -> None:
         raise DigestMismatch(
             f"campaign digest {to_base64url(given)} was given, {to_base64url(expected)} is expected here"
         )
-
-
-@lru_cache(maxsize=256)
-def _key_type(scheme: str, bits: int, party: int, binder: bytes) -> KeyType:
-    """Kept: an upload of one key asks for it several times."""
-    return KeyType(Scheme[scheme.upper()], bits, party, binder)

@@ -19,7 +19,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +113,12 @@ class KeyType:
         """The words that must be canonical field elements."""
         on_levels = range(FIRST_LEVEL + 2, self.level(self.depth), 3) if self.scheme is Scheme.DCF else range(0)
         return [*on_levels, *range(self.level(self.depth), self.words)]
+
+
+@lru_cache(maxsize=256)
+def key_type(scheme: str, bits: int, party: int, binder: bytes) -> KeyType:
+    """Of a scheme by its name. Kept: an upload of one key asks for it several times."""
+    return KeyType(Scheme[scheme.upper()], bits, party, binder)
 
 
 def check_bits(bits: int) -> None:

@@ -152,7 +152,7 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(
     storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody reads meanwhile, so the log cannot be emptied; the answer says so, and asking again does it."""
-    monkeypatch.setattr("servers.storage.database.time.sleep", lambda _: None)  # its patience is five seconds
+    monkeypatch.setattr("servers.storage.dialects.sqlite.time.sleep", lambda _: None)  # its patience is five seconds
     secret, upload = b"one key's bytes, nowhere any more", bytes(16)
     campaigns = [new_campaign(min_uploads=1) for _ in range(3)]
     for campaign in campaigns:
