@@ -6,7 +6,7 @@ RUN python -m venv /opt/fss
 # What ours needs, without ours: a layer that changes with the pins only.
 COPY pyproject.toml constraints.txt README.md LICENSE /src/
 WORKDIR /src
-RUN /opt/fss/bin/pip install --constraint constraints.txt '.[all]'
+RUN /opt/fss/bin/pip install --constraint constraints.txt '.[all,postgres,cluster]'
 COPY . /src
 RUN /opt/fss/bin/pip install --no-deps --force-reinstall .
 RUN /opt/fss/bin/python -c "import fss; print(fss.backend())"

@@ -9,6 +9,7 @@ COMMANDS = {
     "communication": "bytes on the wire: ours, a pointwise and a one-hot protocol, all real",
     "figures": "the paper's experiments, its mechanism and ours in the same pictures",
     "browser": "a party's page in Chromium: seconds for 100 000 rows, longest pause of the page",
+    "scale": "PostgreSQL beside SQLite, Dask beside the local pool",
     "load": "two servers under mixed load for ten minutes, drawn",
     "audit": "known vulnerabilities of the pinned packages; needs the network",
     "index": "one page of what the others left in a folder",

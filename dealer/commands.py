@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from campaign.envelopes import upload_bytes
 from campaign.errors import InvalidValue
 from campaign.spec import Campaign, Placed, to_base64url
-from campaign.wire import upload_bytes
 from client import program
 from dealer import records, sending
 from dealer.histogram import histogram

@@ -13,8 +13,8 @@ from hashlib import sha256, shake_256
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.spec import Campaign, Placed
-from campaign.wire import UPLOAD_ID_BYTES
 from dealer.sharing import Shared, key_rand_bytes, share_positions
 
 SALT_BYTES = 32

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.errors import (
     CampaignFull,
     InvalidQuery,
@@ -32,7 +33,7 @@ from campaign.errors import (
 )
 from campaign.reading import parse_json
 from campaign.spec import Campaign, Placed, to_base64url
-from campaign.wire import UPLOAD_TYPE, UploadResult, read
+from campaign.wire import UploadResult, read
 from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
 from dealer.sharing import Rand, Shared
 from dealer.sites import Sites

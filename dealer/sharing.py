@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import UPLOAD_ID_BYTES, Uploads, encode_uploads
 from campaign.inputs import Strata, Values
 from campaign.spec import Campaign, Placed
-from campaign.wire import UPLOAD_ID_BYTES, Uploads, encode_uploads
 from fss import KeyBatch, dcf, dpf
 from fss.generate import PROVED_RAND_BYTES, RAND_BYTES
 from fss.proof import Proofs

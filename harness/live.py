@@ -19,8 +19,8 @@ from typing import Any, Protocol, Self
 import httpx
 import numpy as np
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign, Placed, to_base64url
-from campaign.wire import UPLOAD_TYPE
 from client.identity import Identity
 from client.tokens import hash_token, new_token
 from dealer.sharing import key_rand_bytes, share_positions

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from campaign.envelopes import upload_bytes
 from campaign.noise.mechanism import CURVE_BITS
 from campaign.noise.outlook import BINS, Outlook, asked_by_points, outlooks
 from campaign.spec import Campaign
-from campaign.wire import upload_bytes
 from fss import KeyBatch, dcf, dpf
 
 POINTS = 14  # in one question to servers with any number of uploads

@@ -23,7 +23,7 @@ from servers.settings import Settings
 from servers.storage.database import Transaction, lock, needs_to_be_alone
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING
+from servers.storage.waves import CHECKING, wave
 
 Clock = Callable[[], datetime]
 API, WORK = "api", "work"
@@ -106,13 +106,13 @@ class Server:
             self._executor.erase(to_base64url(campaign_id))
             self.folder(campaign_id).erase()
         for entry in self.storage.campaigns.all():
-            self._drop_candidates(entry.campaign.id)
+            for one in self.storage.waves.all(entry.campaign.id):
+                self._drop_candidates(entry.campaign.id, one.number)
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()
 
-    def _drop_candidates(self, campaign_id: bytes) -> None:
+    def _drop_candidates(self, campaign_id: bytes, number: int) -> None:
         """Keys that were to be checked, and may have been erased since. Nobody begins to check them meanwhile."""
-        with Transaction(self.storage.engine, campaign_id), suppress(Problem):
-            for wave in self.storage.waves.all(campaign_id):
-                if wave.state != CHECKING:
-                    self.folder(campaign_id, wave.number).drop_candidates()
+        with Transaction(self.storage.engine, campaign_id) as db, suppress(Problem):
+            if wave(db, campaign_id, number).state != CHECKING:
+                self.folder(campaign_id, number).drop_candidates()

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from prometheus_client import REGISTRY
@@ -111,3 +112,42 @@ def test_a_unit_file_is_read_and_its_commands_exist(name: str) -> None:
         words = shlex.split(words[2]) if words[0] == "/bin/sh" else words
         assert words[0] == "/opt/fss/bin/fss-server"
         assert _parser().parse_args(words[1:]).config == Path("/etc/fss/server.toml")
+
+
+def documents() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((DEPLOY / "kubernetes" / "fss.yaml").read_text()))
+
+
+@pytest.mark.parametrize(
+    "document", documents(), ids=lambda document: f"{document['kind']}-{document['metadata']['name']}"
+)
+def test_a_manifest_is_what_kubernetes_takes(document: dict[str, Any]) -> None:
+    kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_manifests_that_are_wrong_are_found() -> None:
+    wrong = next(document for document in documents() if document["kind"] == "Deployment")
+    wrong["spec"]["replicas"] = "three"
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_processes_in_a_cluster_are_confined_and_their_commands_exist() -> None:
+    found = [one for one in documents() if one["kind"] == "Deployment"]
+    deployments = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in found}
+    assert set(deployments) == {"api", "work", "dask-scheduler", "dask-worker"}
+    for pod in deployments.values():
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        if "args" in container:
+            assert _parser().parse_args(container["args"]).config == Path("/etc/fss/server.toml")
+
+
+def test_the_large_compose_file_runs_what_exists() -> None:
+    services = yaml.safe_load((DEPLOY.parent / "docker-compose.scale.yml").read_text())["services"]
+    assert {"database", "server0", "api0", "api1", "work", "scheduler", "evaluator", "server1"} <= set(services)
+    for name in ("api0", "api1", "work", "server1"):
+        assert _parser().parse_args(services[name]["command"]).config == Path("/etc/fss/server.toml")
+    backend = (DEPLOY / "scale" / "haproxy.cfg").read_text()
+    assert all(f"server {name} {name}:8443 check check-ssl" in backend for name in ("api0", "api1"))

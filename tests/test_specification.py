@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from campaign.envelopes import UPLOAD_VERSION, VERSION, Shares, decode_shares, decode_uploads, encode_shares
 from campaign.errors import Problem
 from campaign.spec import Campaign, Placed
-from campaign.wire import UPLOAD_VERSION, VERSION, Shares, decode_shares, decode_uploads, encode_shares
 from client.identity import Identity, is_signed
 from dealer.sharing import share_positions
 from fss import BackendError, backends, keys

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from bench.communication import onehot, pointwise
+from campaign.envelopes import SHARES_TYPE, Shares, decode_shares, encode_shares
 from campaign.errors import InvalidQuery, NotAuthenticated, PeerMismatch, UnknownCampaign, UploadConflict
 from campaign.spec import Campaign, check_digest
-from campaign.wire import SHARES_TYPE, ShareQuery, Shares, decode_shares, encode_shares, read
+from campaign.wire import ShareQuery, read
 from fss.field import Words, add, decode, encode, prefix_sum
 from servers.api import access
 from servers.api.app import equip

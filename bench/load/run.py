@@ -20,8 +20,8 @@ from bench import output
 from bench.load.plot import draw
 from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign
-from campaign.wire import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name, pledges
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much

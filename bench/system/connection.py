@@ -4,7 +4,7 @@ import http.client
 import ssl
 from urllib.parse import urlsplit
 
-from campaign.wire import UPLOAD_TYPE
+from campaign.envelopes import UPLOAD_TYPE
 from harness.live import Pair
 
 

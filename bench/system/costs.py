@@ -15,8 +15,8 @@ import numpy as np
 
 from bench.output import Result
 from bench.system.connection import Connection
+from campaign.envelopes import upload_rows
 from campaign.spec import Campaign
-from campaign.wire import upload_rows
 from harness.live import Pair, envelopes, name
 from servers.storage.storage import Storage
 

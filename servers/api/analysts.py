@@ -28,7 +28,8 @@ from servers.api.requests import (
 )
 from servers.api.waves import Which, chosen, noise_parts, waves_of
 from servers.release import answers, groups
-from servers.release.publish import Published, Publisher
+from servers.release.publish import Publisher
+from servers.release.published import Published
 
 router = APIRouter()
 

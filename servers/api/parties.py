@@ -5,9 +5,10 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from campaign.envelopes import UPLOAD_ID_BYTES, UPLOAD_TYPE
 from campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
 from campaign.spec import to_base64url
-from campaign.wire import UPLOAD_ID_BYTES, UPLOAD_TYPE, UploadFailure, UploadResult
+from campaign.wire import UploadFailure, UploadResult
 from servers import metrics
 from servers.api import access
 from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, server_of, takes

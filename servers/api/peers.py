@@ -9,18 +9,10 @@ import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from campaign.envelopes import SHARES_TYPE, Shares, encode_shares
 from campaign.errors import InvalidQuery
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import (
-    SHARES_TYPE,
-    CheckMessagesQuery,
-    CheckSeed,
-    PeerGroupsQuery,
-    ShareQuery,
-    Shares,
-    encode_shares,
-    read,
-)
+from campaign.wire import CheckMessagesQuery, CheckSeed, PeerGroupsQuery, ShareQuery, read
 from fss.field import Words
 from servers.api import access
 from servers.api.access import PEER
@@ -29,7 +21,8 @@ from servers.api.status import status_of
 from servers.lifecycle import check, seal
 from servers.lifecycle.seal_wire import STEP_BYTES, Agreed, IdsQuery, Step
 from servers.release import groups
-from servers.release.publish import GROUPS, SHARES, Published
+from servers.release.publish import GROUPS, SHARES
+from servers.release.published import Published
 from servers.server import Server
 from servers.storage.objects import split_ids
 from servers.storage.waves import OPEN

@@ -9,7 +9,8 @@ from campaign.errors import InvalidQuery, NotSealed
 from campaign.spec import TIME_FORMAT, Campaign
 from campaign.waves import running
 from campaign.wire import ReleaseBrief, WaveBrief, WavesAnswer
-from servers.release.publish import Published, Publisher
+from servers.release.publish import Publisher
+from servers.release.published import Published
 from servers.release.releases import Release, releases
 from servers.server import Server
 from servers.storage.campaigns import Entry

@@ -19,7 +19,7 @@ from campaign.spec import ID_BYTES, from_base64url
 from client.identity import Identity
 from client.program import BadSettings
 from servers.release.evidence import Evidence
-from servers.release.publish import source
+from servers.release.published import source
 from servers.release.releases import CURVE, Release, find, releases
 from servers.release.statement import state
 from servers.settings import Settings

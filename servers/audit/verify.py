@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from campaign.envelopes import decode_shares
 from campaign.errors import InvalidUpload, PeerMismatch, Problem
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import PeerGroupsQuery, ShareQuery, decode_shares, read
+from campaign.wire import PeerGroupsQuery, ShareQuery, read
 from fss import FssError, KeyBatch, field
 from fss.field import Words
 from servers.compute.shares import share_at, share_of

@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
+from campaign.envelopes import upload_rows
 from campaign.errors import (
     CampaignClosed,
     CampaignFull,
@@ -26,7 +27,6 @@ from campaign.errors import (
     UploadWithdrawn,
 )
 from campaign.spec import TIME_FORMAT, Campaign
-from campaign.wire import upload_rows
 
 # How often a campaign or an invitation may be filled anew by withdrawing: it bounds the ids to be remembered.
 REFILLS = 10

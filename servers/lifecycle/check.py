@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import ChallengeMismatch, PeerMismatch, PeerUnavailable, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import UPLOAD_ID_BYTES, CheckMessagesQuery, CheckSeed, read
+from campaign.wire import CheckMessagesQuery, CheckSeed, read
 from client.identity import Identity, fits
 from fss import FssError
 from fss.check import MESSAGE_BYTES, Messages, accept

@@ -8,9 +8,9 @@ import hashlib
 from collections.abc import Callable, Collection, Hashable
 from typing import Any, TypeVar
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import CampaignSealed, PeerMismatch, Unavailable
 from campaign.spec import Campaign
-from campaign.wire import UPLOAD_ID_BYTES
 from servers.lifecycle.id_tree import IDS_AT_ONCE, IdTree, leaf_range
 from servers.lifecycle.seal_wire import IdsQuery
 from servers.storage.objects import SET_CONTEXT, split_ids

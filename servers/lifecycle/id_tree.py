@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import PeerMismatch
-from campaign.wire import UPLOAD_ID_BYTES
 from servers.storage.objects import split_ids
 
 FAN_OUT = 16

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import CampaignSealed, PeerMismatch, TooFewUploads, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import UPLOAD_ID_BYTES
 from servers.lifecycle.admission import seals_itself
 from servers.lifecycle.frozen_ids import PATIENCE_S, FrozenIds
 from servers.lifecycle.id_tree import (

@@ -15,9 +15,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import InvalidQuery, InvalidUpload, PeerMismatch
 from campaign.spec import from_base64url, to_base64url
-from campaign.wire import UPLOAD_ID_BYTES, Digest, Message, read
+from campaign.wire import Digest, Message, read
 from servers.lifecycle.id_tree import FAN_OUT, LEAVES_AT_ONCE, MAX_DEPTH, NODES_AT_ONCE
 from servers.storage.objects import split_ids
 from servers.storage.waves import CHECKING, FROZEN, SEALED, Wave

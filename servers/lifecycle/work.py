@@ -23,7 +23,7 @@ from servers.compute.shares import saved_share, whole_share
 from servers.compute.unnoised import Unnoised
 from servers.lifecycle.check import Checker, Later
 from servers.release import noised
-from servers.release.publish import key_file, key_files, source
+from servers.release.published import key_file, key_files, source
 from servers.release.releases import Release, releases
 from servers.settings import Settings
 from servers.storage import objects

@@ -6,16 +6,16 @@ Nothing here sees a share without noise: it is made, opened and noised by what `
 import asyncio
 from collections.abc import Awaitable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import decode_shares
 from campaign.errors import InvalidQuery, PeerMismatch, PeerUnavailable, Problem, Unavailable
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import PeerGroupsQuery, ShareQuery, decode_shares
+from campaign.wire import PeerGroupsQuery, ShareQuery
 from client.identity import Identity
 from fss import KeyBatch
 from fss import field as zp
@@ -27,46 +27,21 @@ from servers.compute.sums import KeyFile
 from servers.lifecycle.budget import Budget
 from servers.peer import PeerClient
 from servers.release import noised
-from servers.release.answers import Floats, curve_errors
+from servers.release.answers import curve_errors
 from servers.release.evidence import Evidence
 from servers.release.groups import GroupQuestion
-from servers.release.noise import covers, set_secret
+from servers.release.published import Counts, Published, key_files, source
 from servers.release.releases import CURVE, Release, find, releases
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
 from servers.storage.objects import Folder, is_whole
 from servers.storage.storage import Storage
-from servers.storage.waves import UploadSet
 
-Counts = NDArray[np.int64]
 Positions = NDArray[np.int64]
 
 SHARES, GROUPS = "/shares", "/groups"
 MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
-
-
-@dataclass
-class Published:
-    """One release, and what is known of it in this process. Nothing of it changes any more; it only grows."""
-
-    made: Release
-    noised: Words | None = None
-    counts: Counts | None = None
-    errors: dict[str, Floats] = field(default_factory=dict)
-    witnessed: Statement | None = None  # the other server's
-    evidence: Evidence | None = None
-    keys_checked: bool = False
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    keeping: asyncio.Lock = field(default_factory=asyncio.Lock)  # while evidence is read and written
-
-    @property
-    def campaign(self) -> Campaign:
-        return self.made.campaign
-
-    @property
-    def sealed(self) -> UploadSet:
-        return self.made.sealed
 
 
 class Publisher:
@@ -85,21 +60,18 @@ class Publisher:
 
     async def open(self, campaign_id: bytes, name: str = CURVE) -> Published:
         """A campaign's release; a problem if there is none."""
-        await self._look_again(campaign_id)
-        known = self._known.setdefault(campaign_id, {})
-        if name not in known:
-            made = find(await self.releases(campaign_id), name)
-            known.setdefault(name, Published(made))
-        return known[name]
-
-    async def _look_again(self, campaign_id: bytes) -> None:
-        """Another process may have deleted it since."""
-        if campaign_id in self._known and not self._storage.alone:
+        known = self._known.get(campaign_id, {}).get(name)
+        if known is None or not self._storage.alone:
             try:
-                await asyncio.to_thread(self._storage.campaigns.get, campaign_id)
+                made = find(await self.releases(campaign_id), name)
             except Problem:
-                self.forget(campaign_id)
+                self.forget(campaign_id)  # another process may have deleted it since
                 raise
+            of_campaign = self._known.setdefault(campaign_id, {})
+            known = of_campaign.setdefault(name, Published(made))
+            if known.sealed.checksum != made.sealed.checksum:
+                known = of_campaign[name] = Published(made)
+        return known
 
     async def releases(self, campaign_id: bytes) -> dict[str, Release]:
         """What can be published of a campaign now."""
@@ -323,24 +295,6 @@ class Publisher:
 
     def _source(self, of: Published) -> noised.Source:
         return source(self._settings.role, of.made)
-
-
-def source(role: int, release: Release) -> noised.Source:
-    """The noise of a release on this server; there is none before its keys are in files with digests."""
-    entry, sealed = release.entry, release.sealed
-    if sealed.key_file is None:
-        raise Unavailable("the keys are not ready yet", retry_after=2)
-    bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
-    return noised.Source(set_secret(entry.noise_seed, bound), role, bound, release.campaign)
-
-
-def key_file(settings: Settings, campaign: Campaign, wave: int, sealed: UploadSet) -> KeyFile:
-    path = Folder(settings.data, campaign.id, wave).keys
-    return KeyFile(path, campaign.key_type(settings.role), sealed.key_file or b"", sealed.count)
-
-
-def key_files(settings: Settings, release: Release) -> list[KeyFile]:
-    return [key_file(settings, release.campaign, number, sealed) for number, sealed in release.parts]
 
 
 def _asked(of: Published) -> str:

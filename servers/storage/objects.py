@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.files import partial_name, sync_directory, write_durably
 from campaign.spec import to_base64url
-from campaign.wire import UPLOAD_ID_BYTES
 from fss import KeyBatch, KeyType, proof_file
 from fss.field import Words
 from fss.keys import file_header

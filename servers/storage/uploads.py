@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import CampaignSealed, Problem
-from campaign.wire import UPLOAD_ID_BYTES
 from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
 from servers.storage import aside, campaigns, ingest, sites, waves
 from servers.storage.campaigns import uploads_of

@@ -7,20 +7,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from campaign.errors import DigestMismatch, InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import (
-    EcdfAnswer,
-    ShareQuery,
+from campaign.envelopes import (
     Shares,
     Uploads,
     decode_shares,
     decode_uploads,
     encode_shares,
     encode_uploads,
-    read,
     upload_bytes,
 )
+from campaign.errors import DigestMismatch, InvalidQuery, InvalidUpload, PeerMismatch
+from campaign.spec import Campaign, to_base64url
+from campaign.wire import EcdfAnswer, ShareQuery, read
 from fss import dcf
 from fss.proof import proof_bytes
 from tests.campaign.helpers import campaign

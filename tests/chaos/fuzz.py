@@ -13,22 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from campaign.envelopes import Shares, decode_shares, decode_uploads, encode_shares, encode_uploads
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import (
-    GroupsQuery,
-    Message,
-    NewCampaign,
-    PeerGroupsQuery,
-    ShareQuery,
-    Shares,
-    UploadResult,
-    decode_shares,
-    decode_uploads,
-    encode_shares,
-    encode_uploads,
-    read,
-)
+from campaign.wire import GroupsQuery, Message, NewCampaign, PeerGroupsQuery, ShareQuery, UploadResult, read
 from dealer.receipt import DONE, Receipt, opened
 from fss import FssError, KeyBatch, field
 from harness.live import envelopes

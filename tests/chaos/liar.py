@@ -28,8 +28,8 @@ from typing import Self
 
 import httpx
 
+from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn
-from campaign.wire import UPLOAD_ID_BYTES
 from harness.live import Pair
 
 NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like

@@ -14,9 +14,9 @@ from typing import Any
 import httpx
 import numpy as np
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, Placed, from_base64url
-from campaign.wire import UPLOAD_TYPE
 from client.tokens import hash_token
 from dealer.receipt import Part, opened
 from dealer.sending import upload

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.live import Pair
-from tests.chaos import lies
+from tests.chaos import fleet, lies
 from tests.chaos.durability import try_copies
 from tests.chaos.fuzz import envelope_target, fuzz, other_targets
 from tests.chaos.sequence import STEPS, Outcome, Sequence
@@ -42,6 +42,35 @@ def simulate(numbers: Iterable[int], seed: int, steps: int = STEPS) -> tuple[lis
 
 def simulate_all(first: int, count: int, seed: int, steps: int, jobs: int) -> dict[str, Any]:
     return _all(partial(simulate, seed=seed, steps=steps), first, count, jobs, "kills uploads sealed answers")
+
+
+def fleet_all(first: int, count: int, seed: int) -> dict[str, Any]:
+    """Two organisations of many processes, one world after the other."""
+    started, done, failed = time.monotonic(), list[fleet.Outcome](), list[str]()
+    for number in range(first, first + count):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                done.append(fleet.play(Path(folder), f"{seed}/{number}", fleet.Size()))
+            except Exception as error:
+                options = f"--seed {seed} --first {number} --fleets 1 --sequences 0 --lies 0 --copies 0 --envelopes 0"
+                failed.append(f"{options}: {type(error).__name__}: {error}")
+                traceback.print_exc()
+                print(f"FAILED {failed[-1]}", flush=True)
+                continue
+        print(f"fleet {seed}/{number}: {done[-1]}", flush=True)
+    kills: dict[str, int] = {}
+    for outcome in done:
+        for kind, times in outcome.kills.items():
+            kills[kind] = kills.get(kind, 0) + times
+    return {
+        "worlds": count,
+        "failed": failed,
+        "kills": kills,
+        "uploads": sum(o.uploads for o in done),
+        "sealed": sum(o.sealed for o in done),
+        "answers": sum(o.answers for o in done),
+        "seconds": round(time.monotonic() - started),
+    }
 
 
 def lie_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any]:

@@ -13,9 +13,9 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.errors import parse_problem
 from campaign.spec import Campaign
-from campaign.wire import UPLOAD_TYPE
 from client.tokens import new_token
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import dealer
+from campaign.envelopes import decode_uploads
 from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
-from campaign.wire import decode_uploads
 from fss.challenge import derive
 from fss.check import accept, sum_and_messages
 from harness.live import ROOT, Pair, name

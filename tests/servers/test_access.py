@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name
 from servers.api.app import ROUTES as ROOMS
 from tests.servers.conftest import new_campaign

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from campaign.envelopes import Shares, Uploads, decode_shares, encode_shares, encode_uploads
 from campaign.spec import Campaign
-from campaign.wire import ShareQuery, Shares, Uploads, decode_shares, encode_shares, encode_uploads
+from campaign.wire import ShareQuery
 from client.tokens import new_token
 from fss import KeyBatch, dcf, field
 from harness.live import Pair, envelopes, name

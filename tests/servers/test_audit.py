@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from campaign.envelopes import Shares, encode_shares
 from campaign.errors import PeerMismatch
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import ShareQuery, Shares, encode_shares
+from campaign.wire import ShareQuery
 from client.identity import Identity
 from client.program import BAD_DATA, OK, REFUSED
 from fss import field

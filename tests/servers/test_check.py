@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from campaign.envelopes import Uploads, encode_uploads
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import Uploads, encode_uploads
 from client.identity import Identity
 from client.tokens import new_token
 from harness.live import IDENTITIES, Pair, envelopes, name

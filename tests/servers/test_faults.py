@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.wire import UPLOAD_TYPE
+from campaign.envelopes import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import answering, filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve

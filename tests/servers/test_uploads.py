@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign
-from campaign.wire import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign, values
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign
-from campaign.wire import UPLOAD_TYPE
 from client.tokens import hash_token, new_token
 from harness.live import Pair, envelopes, name, pledges
 from tools.site.reference import EXAMPLES
