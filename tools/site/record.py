@@ -72,6 +72,7 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     ask("POST", "/v1/campaigns/{cid}/groups", "analyst", json={"upper_ends": [0.5, 1.0], "epsilon": 0.25})
     ask("GET", "/v1/campaigns/{cid}/budget", "analyst")
     _ask_about_sites(ask, pair, bytes(reversed(campaign_id)))
+    _ask_about_waves(ask, pair, bytes(255 - byte for byte in campaign_id))
     ask("GET", "/v1/actions", "operator", query="?last=1")
     ask("GET", "/metrics", "operator")
     ask("DELETE", "/v1/campaigns/{cid}", "operator")
@@ -84,6 +85,15 @@ def _freeze(pair: Pair, campaign: Campaign) -> None:
     token = (pair.folder / "server0" / "peer.token").read_text().strip()
     with pair.client(1, token) as client:
         assert client.post(f"/v1/peer/campaigns/{name(campaign)}/freeze").is_success
+
+
+def _ask_about_waves(ask: Callable[..., None], pair: Pair, campaign_id: bytes) -> None:
+    pooled = [{"at": "end", "epsilon": 0.25}]
+    fields = {**FIELDS, "id": campaign_id, "servers": pledges(campaign_id), "reserve": 0.0, "epsilon": 0.5}
+    study = Campaign.from_dict({**fields, "waves": {"every": "by hand", "count": 2, "pooled": pooled}})
+    pair.create(study)
+    pair.upload_values(study, np.arange(20) % 13)
+    ask("GET", "/v1/campaigns/{cid}/waves", "analyst", of=study)
 
 
 def _ask_about_sites(ask: Callable[..., None], pair: Pair, campaign_id: bytes) -> None:
