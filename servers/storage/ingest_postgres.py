@@ -9,6 +9,7 @@ any database.
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, cast
 
 import psycopg
@@ -184,10 +185,12 @@ def _insert(cursor: Cursor, about: _About, rows: Sequence[tuple[Row, str | None]
 
 def _encoded(number: int, wave: int, rows: Sequence[tuple[Row, str | None]]) -> bytes:
     """In COPY's own form: a row has so many fields, a field its length and its bytes."""
-    parts = [_COPY_HEAD]
     head, tail = struct.pack("!hiii", 5, 4, number, 16), struct.pack("!ii", 4, wave)
-    for (upload_id, key), sender in rows:
-        text = b"" if sender is None else sender.encode()
-        end = _LENGTH.pack(-1) if sender is None else _LENGTH.pack(len(text)) + text
-        parts += (head, upload_id, _LENGTH.pack(len(key)), key, end, tail)
-    return b"".join([*parts, _COPY_END])
+    ends = {sender: _field(sender) + tail for sender in {sender for _, sender in rows}}
+    lengths = {size: _LENGTH.pack(size) for size in {len(key) for (_, key), _ in rows}}
+    each = ((head, upload_id, lengths[len(key)], key, ends[sender]) for (upload_id, key), sender in rows)
+    return b"".join([_COPY_HEAD, *chain.from_iterable(each), _COPY_END])
+
+
+def _field(text: str | None) -> bytes:
+    return _LENGTH.pack(-1) if text is None else _LENGTH.pack(len(text.encode())) + text.encode()
