@@ -183,6 +183,9 @@ def draw(rows: list[Row], options: Options) -> None:
         for (name, line), (colour, dashes) in zip(errors(rows).items(), STYLE, strict=True):
             axes.plot(range(1, len(line) + 1), line, color=colour, linestyle=dashes, label=name, linewidth=1.3)
         axes.set_yscale("log")
+        axes.minorticks_off()
+        ticks = [10, 20, 50, 100, 200, 500]
+        axes.set_yticks(ticks, [str(tick) for tick in ticks])
         axes.set_xlabel("waves so far")
         axes.set_ylabel("error of the running curve (values)")
         axes.legend(fontsize=7, ncol=2)
