@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE, IMAGES = ROOT / "docs" / "gallery.md", ROOT / "docs" / "images" / "gallery"
 MOST_BYTES = 1_500_000
 
-RISK, SURVIVAL, SITES, OPEN, ALONE = "risk-score", "survival", "sites", "open", "alone"
+RISK, SURVIVAL, WAVES, SITES, OPEN, ALONE = "risk-score", "survival", "waves", "sites", "open", "alone"
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,13 @@ PICTURES = (
         "fss-analyst survival --plot survival.png",
     ),
     Picture(
+        "trend",
+        "A trend",
+        "Quantiles of waiting times, wave by wave, while parties go on joining; in the fifth wave something happened.",
+        WAVES,
+        "fss-analyst trend --plot trend.png",
+    ),
+    Picture(
         "communication",
         "Bytes on the wire",
         "What a party sends and gets in all, against the number of questions: ours, and two other protocols.",
@@ -113,7 +120,7 @@ def page() -> str:
 
 HEAD = """# Gallery
 
-Ten pictures that the system makes, each with its command. `make gallery` makes all of them again, from two live servers
+Pictures that the system makes, each with its command. `make gallery` makes all of them again, from two live servers
 and simulated people: 2000 patients of `examples/risk-scores.csv` and 2000 of `examples/survival.csv`, at epsilon = 1.
 Only colours are thinned out, so that the files are small. `docs/tutorial.md` leads up to such commands.
 """

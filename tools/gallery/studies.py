@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from harness.live import ROOT, Pair
-from tools.gallery.pictures import ALONE, OPEN, RISK, SITES, SURVIVAL
+from tools.gallery.pictures import ALONE, OPEN, RISK, SITES, SURVIVAL, WAVES
 
 SEND = "fss-dealer upload --csv {csv} --column {column} --stratum-column {strata} --yes --receipt {csv}.{study}.json"
 HOSPITALS = {"North": 700, "South": 260, "Lakeside": 430, "Hill": 90}
 QUOTA = 800
+WAITED, IN_A_WAVE = (70, 74, 78, 80, 128, 122, 88, 82), 300  # mean days of each wave
 
 
 class Studies:
@@ -43,7 +46,7 @@ class Studies:
         if study in self._made:
             return
         self._made.add(study)
-        {RISK: self._risk, SURVIVAL: self._survival, SITES: self._sites, OPEN: self._open}[study]()
+        {RISK: self._risk, SURVIVAL: self._survival, SITES: self._sites, OPEN: self._open, WAVES: self._waves}[study]()
 
     def _bash(self, script: str) -> str:
         words = ["bash", "-c", f"set -e\n{script}"]
@@ -71,6 +74,19 @@ class Studies:
         head = (self.folder / "examples" / "survival.csv").open().readline().strip().split(",")
         about = {"csv": "examples/survival.csv", "column": head[0], "strata": head[1], "study": SURVIVAL}
         self.run(SURVIVAL, f"{SEND.format(**about)}\nfss-server campaign seal $FSS_ID")
+
+    def _waves(self) -> None:
+        """Waiting times that grow a little, and much for two waves; each wave is closed by hand."""
+        pooled = '[[waves.pooled]]\nat = "end"\nepsilon = 0.25\n\n[grid]'
+        waves = f'[waves]\nevery = "by hand"\ncount = {len(WAITED)}\n\n{pooled}'
+        plain = self._example("waiting-time").replace('strata = ["public", "private"]\n', "")
+        self._create(WAVES, plain.replace("[grid]", waves))
+        rng = np.random.default_rng(1)
+        for number, mean in enumerate(WAITED, 1):
+            days = np.minimum(rng.gamma(4, mean / 4, IN_A_WAVE), 365).round().astype(int)
+            (self.folder / f"wave-{number}.csv").write_text("\n".join(["days", *map(str, days)]) + "\n")
+            send = f"fss-dealer upload --csv wave-{number}.csv --column days --yes --receipt wave-{number}.json"
+            self.run(WAVES, f"{send}\nfss-server campaign seal $FSS_ID")
 
     def _open(self) -> None:
         self._create(OPEN, self._example("risk-score"))
