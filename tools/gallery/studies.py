@@ -14,7 +14,7 @@ from tools.gallery.pictures import ALONE, OPEN, RISK, SITES, SURVIVAL, WAVES
 SEND = "fss-dealer upload --csv {csv} --column {column} --stratum-column {strata} --yes --receipt {csv}.{study}.json"
 HOSPITALS = {"North": 700, "South": 260, "Lakeside": 430, "Hill": 90}
 QUOTA = 800
-WAITED, IN_A_WAVE = (70, 74, 78, 80, 128, 122, 88, 82), 300  # mean days of each wave
+WAITED, IN_A_WAVE = (70, 74, 78, 80, 128, 122, 88, 82), 2000  # mean days of each wave
 
 
 class Studies:
