@@ -121,6 +121,7 @@ def page() -> str:
 HEAD = """# Gallery
 
 Pictures that the system makes, each with its command. `make gallery` makes all of them again, from two live servers
-and simulated people: 2000 patients of `examples/risk-scores.csv` and 2000 of `examples/survival.csv`, 2000 in each wave, at epsilon = 1.
-Only colours are thinned out, so that the files are small. `docs/tutorial.md` leads up to such commands.
+and simulated people: 2000 patients of `examples/risk-scores.csv`, 2000 of `examples/survival.csv` and 2000 in each
+wave, at epsilon = 1. Only colours are thinned out, so that the files are small. `docs/tutorial.md` leads up to such
+commands.
 """
