@@ -19,6 +19,7 @@ from analyst.table import plain
 from campaign.spec import Campaign
 from harness.live import Pair, name
 from tests.servers.conftest import new_campaign, values
+from tests.servers.waves import close, until_released, wave_campaign
 from tests.web.chromium import chromium
 from tests.web.visiting import DESK, PHONE, Visit
 from web.console import console_page
@@ -232,6 +233,22 @@ def test_survival(pair: Pair, driver: Chrome, trial: Campaign) -> None:
     same_table(made.table("Medians, restricted means, tests"), made.client.survival_summary())
     made.visit.look("analyst-8-survival")
     made.close()
+
+
+def test_waves_over_time(pair: Pair, driver: Chrome) -> None:
+    made = wave_campaign(count=2, pooled=[], strata=["no", "yes"])
+    pair.create(made)
+    for wave in (1, 2):
+        x = values(300, seed=wave)
+        pair.upload_values(made, made.place(x, ["yes" if y > 0.3 else "no" for y in x]).positions)
+        close(pair, made, wave)
+    until_released(pair, made, "wave 2")
+    one = Opened(pair, driver, made)
+    one.show("trend")
+    found = one.client.trend()
+    same_table(one.table("Quantiles of every wave"), found.quantiles())
+    same_table(one.table("Each wave against the one before it"), found.changes())
+    one.close()
 
 
 def test_a_link_restores_the_view(pair: Pair, driver: Chrome, scores: Campaign) -> None:
