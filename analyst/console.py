@@ -54,6 +54,7 @@ def routes(client: Client) -> Routes:
     }
     answers = {f"/api/{name}": about(answer) for name, answer in found.items()}
     answers |= {"/api/campaign": lambda _: campaign(client), "/api/plan": plan}
+    answers["/api/trend"] = lambda query: trend(client, query)
     return Routes(get=answers)
 
 
@@ -89,7 +90,7 @@ def views(release: Release) -> list[str]:
     made, grid = release.campaign, release.campaign.grid
     if made.kind == "survival":
         return ["survival", "distribution", "histogram", "plan"]
-    found = ["distribution", "histogram"]
+    found = ["distribution", "histogram", *(["trend"] if made.waves is not None else [])]
     if len(made.strata) > 1:
         found.append("comparison")
     if len(made.strata) == 2:
@@ -219,6 +220,14 @@ def _arm(arm: Arm, kind: Any, confidence: float) -> dict[str, Any]:
         "columns": {"time": _numbers(arm.times[index]), "survival": _numbers(arm.survival[index])},
         "band": [_numbers(arm.times[at]), _numbers(low), _numbers(high)],
     }
+
+
+def trend(client: Client, query: Query) -> Answer:
+    """Of a campaign of waves: quartiles of every wave, and each against the one before it; as it is now."""
+    found, confidence = client.trend(), _confidence(query)
+    chosen = query.texts("stratum") or None
+    quantiles = found.quantiles(stratum=chosen, confidence=confidence)
+    return {"quantiles": _table(quantiles), "changes": _table(found.changes(chosen, confidence=confidence))}
 
 
 def plan(query: Query) -> Answer:

@@ -9,7 +9,8 @@ from selenium.webdriver.common.by import By
 
 from campaign.spec import Campaign
 from harness.live import Pair
-from tests.servers.conftest import new_campaign
+from tests.servers.conftest import new_campaign, values
+from tests.servers.waves import close, until_released, wave_campaign
 from tests.web.opened import Opened, fill, same, same_table
 from web.local import Download, Query
 
@@ -136,3 +137,20 @@ def test_survival(pair: Pair, driver: Chrome, trial: Campaign) -> None:
     same_table(made.table("Medians, restricted means, tests"), made.client.survival_summary())
     made.visit.look("analyst-8-survival")
     made.close()
+
+
+def test_waves_over_time(pair: Pair, driver: Chrome) -> None:
+    made = wave_campaign(count=2, pooled=[], strata=["no", "yes"])
+    pair.create(made)
+    for wave in (1, 2):
+        x = values(300, seed=wave)
+        pair.upload_values(made, made.place(x, ["yes" if y > 0.3 else "no" for y in x]).positions)
+        close(pair, made, wave)
+    until_released(pair, made, "wave 2")
+    one = Opened(pair, driver, made)
+    one.show("trend")
+    found = one.client.trend()
+    same_table(one.table("Quantiles of every wave"), found.quantiles())
+    same_table(one.table("Each wave against the one before it"), found.changes())
+    one.visit.look("analyst-9-trend")
+    one.close()

@@ -26,6 +26,7 @@ KINDS: dict[str, dict[str, str]] = {
         "how-to/audit.md": "Find out whether a server lied",
         "how-to/backup.md": "Back up and restore",
         "operations.md": "Run two servers",
+        "scale.md": "Past one machine",
     },
     "Reference": {
         **MADE,

@@ -6,6 +6,7 @@ import { comparison, distribution, histogram } from "./distributions.js";
 import { asked, legendOf, percent, powers } from "./drawing.js";
 import { calibration, decision, roc } from "./scores.js";
 import { ask, rowsOf, slider, tableWithExport, withExports } from "./shared.js";
+import { trend } from "./trend.js";
 
 async function survival(view) {
   view.show([], []);
@@ -110,6 +111,7 @@ async function plan(view) {
 export const VIEWS = {
   distribution: ["Distribution", distribution],
   histogram: ["Histogram", histogram],
+  trend: ["Over time", trend],
   comparison: ["Comparison", comparison],
   roc: ["ROC", roc],
   calibration: ["Calibration", calibration],
