@@ -282,6 +282,7 @@ def scaled(engine: Engine) -> None:
         for service in ("api0", "api1", "server1"):
             project.wait(service, *(("--listen", "127.0.0.1:8443") if service != "server1" else ()))
             project.require_confined(service)
+        project.wait("server1", "--listen", "server0:8440")  # as others reach it, through haproxy
         print("haproxy, two API processes, a worker, PostgreSQL and Dask are up")
         _demo_and_kills(project, pair)
     finally:
@@ -310,8 +311,7 @@ def _demo_and_kills(project: Project, pair: Path) -> None:
         killed = project.container(service)
         project.engine.run("kill", killed)
         project.engine.run("start", killed)
-    for service in ("api0", "api1"):
-        project.wait(service, "--listen", "127.0.0.1:8443")
+    project.wait("server1", "--listen", "server0:8440")
     script = ". /pair/campaign.env; export MPLCONFIGDIR=/tmp FSS_ANALYST_TOKEN=$(cat /pair/server0/analyst.token)"
     words = ("run", "--rm", "--no-deps", "--entrypoint", "sh", "demo", "-c", f"{script}; fss-analyst roc --json")
     if json.loads(project.compose("--profile", "demo", *words)) != before:
