@@ -22,6 +22,7 @@ def add_commands(commands: Commands) -> None:
 
     health = commands.add_parser("health", help="does the server with these settings take requests? For health checks")
     health.add_argument("--config", type=Path, required=True, metavar="FILE")
+    health.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
     health.set_defaults(run=_health)
 
     audit = commands.add_parser("audit", help="find out whether the other server lied, or show that this one did not")
@@ -92,7 +93,7 @@ def _health(args: argparse.Namespace) -> int:
 
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    settings = load(args.config)
+    settings = load(args.config, listen=args.listen)
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
     try:
         with httpx.Client(verify=context, timeout=5, trust_env=False) as client:

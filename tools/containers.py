@@ -4,11 +4,13 @@
 2. docker-compose.yml: two servers and the demo, to its report; then one server is killed and started again, and the
    same question has the same answer
 3. docker-compose.apart.yml: two organisations, each with its own network and folder, and a study between them
+4. docker-compose.scale.yml: server 0 behind haproxy with PostgreSQL and Dask; parts are killed, and the answer stays
 """
 
 import argparse
 import json
 import os
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -19,11 +21,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.dask import certificates
 from operators.setup import init_pair
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "containers"
 IMAGE, OWN_BASE = "fss-ecdf", "localhost/fss-ecdf-base"
+SERVICES = "localhost/fss-ecdf-services"
 USER = 10001
 # Of Debian: programs, and what makes podman's networks know containers by name.
 PROGRAMS, NETWORKS = ("podman", "buildah", "runc", "debootstrap"), ("netavark", "aardvark-dns")
@@ -146,8 +150,8 @@ class Project:
         finally:
             self.compose("down")
 
-    def wait(self, service: str) -> None:
-        health = ["exec", self.container(service), "fss-server", "health", "--config", "/etc/fss/server.toml"]
+    def wait(self, service: str, *options: str) -> None:
+        health = ["exec", self.container(service), "fss-server", "health", "--config", "/etc/fss/server.toml", *options]
         until = time.monotonic() + 120
         while subprocess.run([self.engine.program, *health], capture_output=True, check=False).returncode:
             if time.monotonic() > until:
@@ -252,6 +256,69 @@ def _study(project: Project) -> None:
     print(f"two organisations apart: sealed by both, AUC {json.loads(project.as_person('party', ask))['auc']:.4f}")
 
 
+def services_image(engine: Engine, base: str) -> None:
+    """PostgreSQL and haproxy: the official images, or Debian's in one that is made here."""
+    names = {"FSS_POSTGRES": "postgres:17", "FSS_HAPROXY": "haproxy:3.0"}
+    for variable, image in names.items():
+        pulled = subprocess.run([engine.program, "pull", image], capture_output=True, check=False).returncode == 0
+        os.environ[variable] = image if pulled else SERVICES
+    if SERVICES in os.environ.values():
+        words = ["build", "--build-arg", f"BASE={base}", "--tag", SERVICES]
+        words += ["--network", "host", "--isolation", "chroot"] if engine.program == "podman" else []
+        _run([engine.program, *words, "."], ROOT / "deploy" / "scale")
+
+
+def scaled(engine: Engine) -> None:
+    project, folder = Project(engine, "scale", "docker-compose.scale.yml"), _fresh("scale")
+    pair = folder / "pair"
+    init_pair(pair, ("server0", "server1"), (8440, 8441))
+    _enlarge(pair / "server0")
+    shutil.copytree(ROOT / "deploy" / "scale", folder / "scale")
+    _hand_over(folder)
+    parts = ("database", "scheduler", "evaluator", "api0", "api1", "work", "server0", "server1")
+    shutil.copy(ROOT / project.file, folder / "docker-compose.yml")
+    try:
+        project.compose("up", "--detach", "--no-build", *parts)
+        for service in ("api0", "api1", "server1"):
+            project.wait(service, *(("--listen", "127.0.0.1:8443") if service != "server1" else ()))
+            project.require_confined(service)
+        project.wait("server1", "--listen", "server0:8440")  # as others reach it, through haproxy
+        print("haproxy, two API processes, a worker, PostgreSQL and Dask are up")
+        _demo_and_kills(project, pair)
+    finally:
+        project.compose("down", "--volumes")
+
+
+def _enlarge(server: Path) -> None:
+    """Settings of a server of many processes."""
+    config, password = server / "server.toml", secrets.token_hex(16)
+    files = {what: path.name for what, path in certificates(server).items()}
+    cluster = ["[cluster]", 'scheduler = "tls://scheduler:8786"', "chunk_keys = 512"]
+    cluster += [f'{what} = "{name}"' for what, name in files.items()]
+    database = 'database = "postgresql://fss@database/fss"\n'
+    config.write_text(database + config.read_text() + "\n" + "\n".join([*cluster, ""]))
+    (server / "pgpass").touch(mode=0o600)
+    (server / "pgpass").write_text(f"database:5432:*:fss:{password}\n")
+    (server / "data").mkdir(exist_ok=True, mode=0o700)
+    shutil.copy(ROOT / "deploy" / "scale" / "dask.sh", server)
+
+
+def _demo_and_kills(project: Project, pair: Path) -> None:
+    project.compose("--profile", "demo", "run", "--rm", "--no-deps", "demo")
+    before = json.loads((pair / "roc.json").read_text())
+    print(f"the demo has made its report; AUC {before['auc']:.4f} of n = {before['n']}")
+    for service in ("api0", "evaluator", "work", "database"):
+        killed = project.container(service)
+        project.engine.run("kill", killed)
+        project.engine.run("start", killed)
+    project.wait("server1", "--listen", "server0:8440")
+    script = ". /pair/campaign.env; export MPLCONFIGDIR=/tmp FSS_ANALYST_TOKEN=$(cat /pair/server0/analyst.token)"
+    words = ("run", "--rm", "--no-deps", "--entrypoint", "sh", "demo", "-c", f"{script}; fss-analyst roc --json")
+    if json.loads(project.compose("--profile", "demo", *words)) != before:
+        raise SystemExit("after kills the answer is another one")
+    print("an API process, an evaluator, the worker and PostgreSQL were killed: the answer is the same")
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.containers", description=__doc__.splitlines()[0])
     parser.add_argument("--base", default="python:3.12-slim", help="the image that ours is made from")
@@ -267,6 +334,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"built with {engine.program} from {base}")
     one_machine(engine)
     apart(engine)
+    services_image(engine, base_image(engine, args.base))
+    scaled(engine)
     return 0
 
 

@@ -76,14 +76,14 @@ class Waves:
 
     def agree(self, campaign_id: bytes, number: int = 0) -> None:
         """This server's operator wants the wave sealed; good for one freeze, by whichever server asks for it."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id, number)
             if current.state == OPEN:
                 _set(db, campaign_id, current, agreed=True)
 
     def disagree(self, campaign_id: bytes) -> None:
         """This server's operator takes the word back, before anything came of it."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id)
             if current.state == FROZEN:
                 raise CampaignSealed("uploads are frozen already; fss-server campaign reopen undoes that")
@@ -97,7 +97,7 @@ class Waves:
         Every freeze has a number, so that nobody acts on what an older one saw. The next wave, where there is one, is
         open in the same moment.
         """
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id, number)
             if current.state != OPEN:
                 return current
@@ -113,7 +113,7 @@ class Waves:
 
     def thaw(self, campaign_id: bytes, freeze: int) -> None:
         """Take uploads again, if this freeze is still the last word. The next one needs the operator's word again."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             if campaigns.entry(db, campaign_id).campaign.waves is not None:
                 raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
             current = wave(db, campaign_id)
@@ -125,7 +125,7 @@ class Waves:
         self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes], number: int = 0
     ) -> None:
         """The other server does not have these; if both agree on the set with this checksum, it is without them."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _require_freeze(wave(db, campaign_id, number), freeze)
             aside.require_here(db, campaign_id, number, ids)
             # Frozen sides have one set in common, so there is never another one to be kept.
@@ -146,7 +146,7 @@ class Waves:
         server's operator confirms. The job that goes on with the set is there in the same moment, so that no crash can
         come between.
         """
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
             if current.set is not None:
                 if checksum not in (current.set.checksum, current.set.checked):
@@ -177,7 +177,7 @@ class Waves:
 
         A wave of several is sealed however little is left: uploads go on in the next.
         """
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
             if current.state != CHECKING or current.set is None or current.set.checked != checked:
                 return current
@@ -199,12 +199,12 @@ class Waves:
             return wave(db, campaign_id, number)
 
     def keep_key_file(self, campaign_id: bytes, digest: bytes, number: int = 0) -> None:
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _set(db, campaign_id, wave(db, campaign_id, number), key_file=digest)
 
     def keep_peer_seed(self, campaign_id: bytes, seed: bytes, number: int = 0) -> None:
         """The other server's part of the challenge: it fits its commitment, so it is the only one there will be."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             _set(db, campaign_id, wave(db, campaign_id, number), peer_seed=seed)
 
     def note_erased(self, campaign_id: bytes, number: int) -> None:
@@ -220,7 +220,7 @@ class Waves:
 
     def erase_left_out(self, campaign_id: bytes) -> int:
         """The operator confirms: what was left out or rejected is erased. Returns how many uploads that were."""
-        with Transaction(self._engine) as db:
+        with Transaction(self._engine, campaign_id) as db:
             current, mine = wave(db, campaign_id), LEFT_OUT.c.campaign == campaign_id
             if current.state == CHECKING:
                 raise NotSealed("the uploads are being checked; what is left out is certain when they are sealed")
