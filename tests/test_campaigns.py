@@ -11,6 +11,7 @@ from analyst.release import Release
 from campaign.errors import InvalidCampaign
 from campaign.noise.outlook import outlooks
 from campaign.spec import Campaign
+from campaign.waves import Waves
 from harness.live import ROOT, Pair
 from operators.outlook import questions
 from programs.server import main
@@ -41,7 +42,7 @@ def test_every_example_can_be_created(pair: Pair, tmp_path: Path, text: str) -> 
 
 def test_every_field_and_every_grid_is_on_the_page() -> None:
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
-    assert named == set(Campaign.model_fields) - {"grid"}
+    assert named == (set(Campaign.model_fields) | set(Waves.model_fields)) - {"grid"}
     assert {Campaign.from_toml(text, id=bytes(32)).grid.kind for text in EXAMPLES} == {
         "linear",
         "logarithmic",

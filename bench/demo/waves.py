@@ -25,7 +25,8 @@ from campaign.spec import Campaign
 from harness.live import Pair, name
 
 LIMIT_DAYS = 90
-LEAST_SHARE = 0.5
+LEAST_SHARE = 0.6
+PATIENTS = 40_000
 STRIKE = range(30, 36)  # weeks
 
 CAMPAIGN = """\
@@ -33,7 +34,7 @@ title = "Waiting time for hip replacement"
 question = "How many days did each of your patients wait, from referral to operation?"
 unit = "days"
 value_name = "waiting time"
-epsilon = 0.5
+epsilon = 1.0
 min_uploads = 50
 
 [waves]
@@ -42,11 +43,11 @@ count = {weeks}
 
 [[waves.pooled]]
 at = {half}
-epsilon = 0.25
+epsilon = 0.5
 
 [[waves.pooled]]
 at = "end"
-epsilon = 0.25
+epsilon = 0.5
 
 [grid]
 kind = "linear"
@@ -162,9 +163,9 @@ def drawn(trend: Trend, year: Year) -> Figure:
             exact = year.quantile(level)
             axes.plot(range(1, len(exact) + 1), exact, color="black", linewidth=0.7)
         alerts = trend.shares(LIMIT_DAYS, limits=(LEAST_SHARE, 1.0)).alerts
-        bottom = axes.get_ylim()[0]
-        axes.plot(alerts, [bottom] * len(alerts), "^", color="#c14a00", markersize=7, label="alert", clip_on=False)
+        axes.plot(alerts, [0.0] * len(alerts), "^", color="#c14a00", markersize=7, label="alert", clip_on=False)
         axes.plot([], [], color="black", linewidth=0.7, label="truth")
+        axes.set_ylim(0, 250)
         axes.set_xlabel("week")
         axes.set_ylabel("days waited")
         axes.legend(loc="upper left", ncol=2)

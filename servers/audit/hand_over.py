@@ -73,7 +73,10 @@ def _release(storage: Storage, campaign_id: str) -> Release:
         given = from_base64url(campaign_id, ID_BYTES, "a campaign's id")
     except ValueError as error:
         raise InvalidInput(str(error)) from None
-    return find(releases(storage.campaigns.get(given), storage.waves.all(given)), CURVE)
+    entry = storage.campaigns.get(given)
+    if entry.campaign.waves is not None:
+        raise InvalidInput("releases of waves are signed and kept, but their audit is not offered yet")
+    return find(releases(entry, storage.waves.all(given)), CURVE)
 
 
 def _make(out: Path) -> None:

@@ -25,6 +25,13 @@ def ports(out: Path) -> list[str]:
     return re.findall(r"https://127\.0\.0\.1:\d+", (out / "pair" / "operator.toml").read_text())
 
 
+def test_the_year_of_waves_is_drawn(tmp_path: Path) -> None:
+    done = demo(tmp_path / "year", "--waves", "--weeks", "4")
+    assert done.returncode == 0, done.stderr
+    assert "pooled after week 2" in done.stdout
+    assert (tmp_path / "year" / "year.png").stat().st_size > 20_000
+
+
 def test_the_demo_shows_answers_beside_the_truth_and_ends(tmp_path: Path) -> None:
     out = tmp_path / "demo"
     done = demo(out)

@@ -137,6 +137,8 @@ def test_each_wave_pays_and_no_wave_pays_more_than_its_parties_agreed_to(storage
     assert storage.ledger.spent(spec.id) == {1: 1.0}
     storage.ledger.spend(spec.id, "pooled 2", 0.5, {1: 1.5, 2: 1.5}, NOW)
     assert storage.ledger.spent(spec.id) == {1: 1.5, 2: 0.5}
+    storage.ledger.spend(spec.id, "wave 2", 1.0, {2: 1.5}, NOW)  # what others have spent is not this wave's
+    assert storage.ledger.spent(spec.id) == {1: 1.5, 2: 1.5}
     with pytest.raises(BudgetExceeded):
         storage.ledger.spend(spec.id, "pooled 3", 0.1, {1: 1.5}, NOW)
 
