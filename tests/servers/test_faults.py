@@ -246,7 +246,7 @@ def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
             assert time.monotonic() < until
         assert "newest backup" in pair.status(campaign)["problem"]
         with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
-            db.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?)", row)
+            db.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row)
         db.close()
         pair.wait_ready(campaign)
         assert pair.ask(0, campaign, "curve") == first

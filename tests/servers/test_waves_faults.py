@@ -162,5 +162,8 @@ def test_keys_go_after_the_last_release_and_answers_stay(tmp_path: Path) -> None
 def _key_bytes(pair: Pair, campaign: Campaign, wave: int, role: int = 0) -> int:
     """How many bytes of keys a server has of a wave; hashes in their place do not count."""
     with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
-        query = "SELECT sum(length(key)) FROM uploads WHERE campaign = ? AND wave = ? AND length(key) > 32"
+        query = (
+            "SELECT sum(length(key)) FROM uploads u JOIN campaigns c ON c.number = u.campaign "
+            "WHERE c.id = ? AND wave = ? AND length(key) > 32"
+        )
         return int(db.execute(query, (campaign.id, wave)).fetchone()[0] or 0)
