@@ -21,7 +21,7 @@ class Account:
 class Budget:
     def __init__(self, ledger: Ledger, writer: Writer, clock: Callable[[], datetime]) -> None:
         self._ledger, self._writer, self._clock = ledger, writer, clock
-        self._paid: set[tuple[bytes, str]] = set()  # an expense that is recorded stays so
+        self._paid: set[tuple[bytes, str, str]] = set()  # an expense that is recorded stays so
 
     async def spend_curve(self, account: Account) -> None:
         """The curve is paid for once, before the first share of it leaves."""
@@ -33,8 +33,9 @@ class Budget:
         await self._spend(account, purpose, epsilon)
 
     async def _spend(self, account: Account, purpose: str, epsilon: float) -> None:
-        if (account.campaign, purpose) in self._paid:
+        paid = account.campaign, account.release, purpose
+        if paid in self._paid:
             return
         campaign, limits, now = account.campaign, account.limits, self._clock()
         await self._writer.run(lambda: self._ledger.spend(campaign, purpose, epsilon, limits, now))
-        self._paid.add((campaign, purpose))
+        self._paid.add(paid)

@@ -89,7 +89,7 @@ class Publisher:
         if whole is not None:
             await self._budget.spend_curve(of.made.account)
             return whole if positions is None else whole[positions]
-        if positions is None:
+        if positions is None or of.made.plan is not None:  # of several waves' keys there is no file to answer from
             raise await self._not_ready(of)
         keys = await self._few_points(of, positions)
         await self._budget.spend_curve(of.made.account)
@@ -99,6 +99,8 @@ class Publisher:
                 return await asyncio.to_thread(noised.points, share, self._source(of), positions)
 
     async def groups(self, of: Published, asked: GroupQuestion) -> Words:
+        if of.made.plan is not None:
+            raise InvalidQuery("a campaign of waves has no reserve, so no groups are counted")
         self._require_small(of, "groups are counted up to 2^{}")
         if await self._noised(of) is None:
             raise await self._not_ready(of)
@@ -294,7 +296,8 @@ class Publisher:
 
     def _key_file(self, of: Published) -> KeyFile:
         """Of a plain campaign: others are not answered from keys."""
-        return key_files(self._settings, of.made)[0]
+        (file,) = key_files(self._settings, of.made)
+        return file
 
     def _covers(self, of: Published) -> bytes:
         return self._source(of).covers
