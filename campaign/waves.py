@@ -174,4 +174,5 @@ def running(plans: Sequence[Planned], until: int) -> list[Planned]:
             *(wave for plan in after for wave in plan.waves),
         }:
             ways.append([pool, *after])
-    return min(ways, key=lambda way: sum(plan.epsilon**-2 for plan in way))
+    # A pool may hold a wave that is too small to be released by itself yet: nobody who is released is left out.
+    return min(ways, key=lambda way: (-sum(len(p.waves) for p in way), sum(p.epsilon**-2 for p in way)))

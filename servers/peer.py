@@ -78,7 +78,9 @@ class PeerClient:
             return PeerMismatch("the other server does not accept this server's token")
         if isinstance(problem, Refused):
             return type(problem)(f"the other server: {problem.detail}")
-        return PeerUnavailable(f"the other server: {problem.detail}", retry_after=RETRY_AFTER_S)
+        failure = PeerUnavailable(f"the other server: {problem.detail}", retry_after=RETRY_AFTER_S)
+        failure.__cause__ = problem  # what it said itself: one that is busy is waited for
+        return failure
 
     async def noised(self, campaign: Campaign, what: str, body: bytes, wanted: int) -> bytes:
         """So many noised elements in answer to a question, with a signature, as they came."""

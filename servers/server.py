@@ -83,7 +83,6 @@ class Server:
             await self.writer.run(self.storage.jobs.renew_all)
         self.workman.start()
         self.closer.start()
-        await self.eraser.complete()
         self.eraser.start()
 
     async def stop(self) -> None:

@@ -49,10 +49,15 @@ class Eraser:
                 await self._task
 
     async def _run(self) -> None:
+        behind = True  # what was to be erased may not be: before this start, or because a look failed
         while True:
             try:
+                if behind:
+                    await self.complete()
+                behind = True
                 for entry in await asyncio.to_thread(self._of_waves):
                     await self.look(entry)
+                behind = False
             except Exception as error:  # a busy database, a peer that is away: the next look finds it again
                 log.event("erasing-failed", error=type(error).__name__, where=log.where(error))
             await asyncio.sleep(LOOK_S)

@@ -84,6 +84,8 @@ class FrozenIds:
     async def _look(self, key: tuple[Hashable, ...], make: Callable[[], T], patience_s: float | None) -> T:
         look: asyncio.Task[T] | None = self._looks.get(key)
         if look is None:
+            if sum(not task.done() for task in self._looks.values()) >= LOOKS:
+                raise Unavailable("too much is being looked through; ask again", retry_after=1)
             look = self._looks[key] = asyncio.create_task(asyncio.to_thread(make))
             for old in [k for k, task in self._looks.items() if task.done()][:-LOOKS]:
                 del self._looks[old]

@@ -23,12 +23,12 @@ closing time by its own clock, and keeps what the agreed set leaves out until it
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
 from campaign.envelopes import UPLOAD_ID_BYTES
-from campaign.errors import CampaignSealed, PeerMismatch, TooFewUploads, Unavailable
+from campaign.errors import CampaignSealed, PeerMismatch, PeerUnavailable, TooFewUploads, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
 from servers.lifecycle.admission import seals_itself
 from servers.lifecycle.frozen_ids import PATIENCE_S, FrozenIds
@@ -164,7 +164,9 @@ class Sealer:
     async def _compare(self, campaign: Campaign, wave: Wave, mine: Frozen, theirs: Frozen) -> Difference:
         """Step 3: what only one side has."""
         depth = depth_for(max(mine.count, theirs.count))
-        questions = _Questions(self, campaign, wave.number, theirs.freeze, depth)
+        if theirs.count > campaign.max_uploads:
+            raise PeerMismatch(f"the other server claims {theirs.count} uploads; {campaign.max_uploads} are possible")
+        questions = _Questions(self, campaign, wave.number, theirs.freeze, depth, theirs.count)
 
         async def ours(leaves: Sequence[int]) -> bytes:
             def part(after: bytes | None) -> Awaitable[bytes]:
@@ -187,7 +189,9 @@ class Sealer:
         for _ in range(TRIES):
             try:
                 return await self._peer.call("POST", campaign.id, what, content=content, most=most)
-            except Unavailable:
+            except PeerUnavailable as problem:
+                if not isinstance(problem.__cause__, Unavailable):
+                    raise
                 await asyncio.sleep(ASK_AGAIN_S)
         raise Unavailable("the other server is still looking through its uploads; seal again later", retry_after=60)
 
@@ -206,6 +210,8 @@ class _Questions:
     wave: int
     freeze: int
     depth: int
+    count: int  # of ids that it claims to have
+    told: list[int] = field(default_factory=list)  # how many it has listed, part by part
 
     async def children(self, level: int, nodes: Sequence[int]) -> bytes:
         return await self._ask(level, nodes, None)
@@ -214,6 +220,9 @@ class _Questions:
         async def part(after: bytes | None) -> bytes:
             some = await self._ask(self.depth, leaves, after)
             self._require_ids(leaves, some, after)
+            self.told.append(len(some) // UPLOAD_ID_BYTES)
+            if sum(self.told) > self.count:
+                raise PeerMismatch("the other server lists more uploads than it says it has")
             return some
 
         return await _all_ids(part)

@@ -67,7 +67,9 @@ class Folder:
     def drop_keys(self) -> None:
         """Everything that was made from keys but what was published of them."""
         self.drop_candidates()
-        for path in (self.keys, self.path / "curve", *self.path.glob("messages-*")):
+        shutil.rmtree(chunk_folder(self.keys), ignore_errors=True)
+        left = (path for name in ("keys", "proofs", "candidates") for path in self.path.glob(f"{name}.*.partial"))
+        for path in (self.keys, self.path / "curve", *self.path.glob("messages-*"), *left):
             path.unlink(missing_ok=True)
 
     def drop_candidates(self) -> None:

@@ -120,15 +120,16 @@ class Uploads:
         left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id, UPLOADS.c.key).where(kept)
         one = (UPLOADS.c.campaign == sa.bindparam("of")) & (UPLOADS.c.id == sa.bindparam("row"))
         update = UPLOADS.update().where(one).values(key=sa.bindparam("trace"))
-        erased = 0
+        erased, last = 0, b""
         while True:
             with Transaction(self._engine) as db:
-                rows = db.execute(left.limit(BATCH)).all()
+                rows = db.execute(left.where(UPLOADS.c.id > last).order_by(UPLOADS.c.id).limit(BATCH)).all()
                 if rows:
                     db.execute(update, [{"of": row.campaign, "row": row.id, "trace": trace(row.key)} for row in rows])
             erased += len(rows)
             if not rows:
                 break
+            last = rows[-1].id  # not from the start again: what is erased already would be read every time
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
         return erased
 
