@@ -20,7 +20,7 @@ def asked(pair: Pair, campaign: Campaign, what: str, content: str) -> httpx.Resp
 
 
 def filled(pair: Pair, waves: int, **more: Any) -> Campaign:
-    pooled = [{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 1.0}]
+    pooled: list[dict[str, Any]] = [{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 1.0}]
     campaign = wave_campaign(count=3, pooled=pooled, strata=["no", "yes"], **more)
     pair.create(campaign)
     for number in range(1, waves + 1):
