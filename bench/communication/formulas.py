@@ -15,7 +15,7 @@ DIGEST_TEXT = 43  # 32 bytes in unpadded base64url
 SIGNATURE, SIGNATURE_TEXT = 64, 86
 UPLOAD_HEADER = 48
 SHARES_HEADER = 88
-LIST_HEADER = 41
+FROZEN, STEP, NODE, FAN_OUT, LEAF = 81, 72, 20, 16, 256
 DONE = len('{"failures":[]}')
 
 NOT_AGREED = "this server's operator has not agreed to sealing; uploads go on"
@@ -67,14 +67,21 @@ def statements(n: int) -> int:
     return 2 * len(f'{{"statement":{about},"signature":"{"s" * SIGNATURE_TEXT}"}}')
 
 
+def comparing(n: int) -> int:
+    """One server asks what the other has of n ids that both have: a few as they are, many by sixteen digests."""
+    depth = next(depth for depth in range(9) if n <= LEAF * FAN_OUT**depth)
+    asked = f'{{"digest":"{"d" * DIGEST_TEXT}","freeze":1,"depth":{depth},"level":0,"nodes":[0],"after":null}}'
+    return len(asked) + (FAN_OUT * NODE if depth else ID * n)
+
+
 def ours_peer(campaign: Campaign, n: int) -> int:
     """Sealing n uploads, then the other server's whole noised curve.
 
-    The first operator's word is refused by the other server; the second one's makes both lists and an agreement.
+    The first operator's word is refused by the other server; the second one's freezes, compares and agrees.
     """
     refused = len(json.dumps(SealNotAgreed(NOT_AGREED).document(), separators=(",", ":")))
     agreed = len(f'{{"count":{n},"checksum":"{"c" * DIGEST_TEXT}","orphans":0}}')
-    sealing = refused + 2 * (LIST_HEADER + ID * n) + agreed + checking(campaign, n)
+    sealing = refused + FROZEN + comparing(n) + STEP + agreed + checking(campaign, n)
     return sealing + statements(n) + shares(None, 1 << campaign.bits) + SIGNATURE
 
 

@@ -76,7 +76,7 @@ def test_requests_and_connections_are_those_of_the_protocols(measured: Found) ->
         assert run.round_trips == (2 + run.queries if run.keep_alive else 3 * run.queries)
         assert run.requests["peer"] == run.queries
     for run in of(measured, OURS):
-        assert (run.round_trips, run.requests["peer"]) == (7, 10)
+        assert (run.round_trips, run.requests["peer"]) == (7, 11)
         assert run.requests["party"] == 4 * run.n
     for run in of(measured, onehot.NAME):
         assert run.round_trips == 3

@@ -71,7 +71,7 @@ class Studies:
 
     def _survival(self) -> None:
         self._create(SURVIVAL, self._example("survival"))
-        head = (self.folder / "examples" / "survival.csv").open().readline().strip().split(",")
+        head = (self.folder / "examples" / "survival.csv").read_text().split("\n", 1)[0].strip().split(",")
         about = {"csv": "examples/survival.csv", "column": head[0], "strata": head[1], "study": SURVIVAL}
         self.run(SURVIVAL, f"{SEND.format(**about)}\nfss-server campaign seal $FSS_ID")
 
