@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
+from campaign.spec import Campaign, new_id
 from harness.live import Pair, envelopes, pledges
 from tests.campaign.helpers import campaign
 
 
 def new_campaign(**changes: Any) -> Campaign:
     """Of these servers; unchecked, so that tests of other things need not wait for the check."""
-    id = changes.get("id", secrets.token_bytes(32))
+    id = changes.get("id", new_id(secrets.token_bytes))
     about = {"id": id, "min_uploads": 10, "checked": False, "servers": pledges(id)}
     return campaign(**{**about, **changes})
 
