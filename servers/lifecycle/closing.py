@@ -6,13 +6,13 @@ and does it itself where server 0 is away. Nothing is remembered but in the data
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 from campaign.errors import Problem, TooFewUploads
 from campaign.spec import Campaign, to_base64url
 from servers import log
 from servers.lifecycle.admission import seals_itself
+from servers.lifecycle.background import Background
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.waves import is_due
 from servers.storage.storage import Storage
@@ -22,7 +22,7 @@ LOOK_S = 2.0
 TURN_S = 20  # that server 1 waits for server 0
 
 
-class Closer:
+class Closer(Background):
     """Looks for what is due until it is stopped."""
 
     def __init__(
@@ -36,17 +36,7 @@ class Closer:
         self._storage, self._sealer, self._call, self._clock = storage, sealer, call, clock
         self._patience = timedelta(seconds=role * TURN_S)
         self._look_s = LOOK_S * (1 + 1.7 * role)  # not in step: two sealings at once undo each other's freezes
-        self._task: asyncio.Task[None] | None = None
         self._too_few: set[bytes] = set()  # nothing more can come, so sealing again would fail again
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
 
     async def _run(self) -> None:
         with self._storage.leading("closing") as one:  # of several processes of this server

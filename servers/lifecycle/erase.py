@@ -8,13 +8,13 @@ the noise stay: answers are the same for ever.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from campaign.errors import Problem
 from campaign.spec import to_base64url
 from campaign.waves import finished
 from servers import log
+from servers.lifecycle.background import Background
 from servers.release.publish import Publisher
 from servers.storage.campaigns import Entry
 from servers.storage.objects import Folder
@@ -24,7 +24,7 @@ from servers.storage.waves import SEALED, Wave
 LOOK_S = 5.0
 
 
-class Eraser:
+class Eraser(Background):
     """Looks for keys that nothing needs any more until it is stopped."""
 
     def __init__(
@@ -37,16 +37,6 @@ class Eraser:
     ) -> None:
         self._storage, self._writer, self._publisher = storage, writer, publisher
         self._folder, self._crash = folder, crash
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._run())
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
 
     async def _run(self) -> None:
         behind = True  # what was to be erased may not be: before this start, or because a look failed
