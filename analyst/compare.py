@@ -5,7 +5,7 @@ count the noise in. A p-value that ignores the noise is small for equal groups u
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -135,16 +135,26 @@ def _apart(first: Floats, second: Floats) -> float:
     return float(np.abs(first / first[-1] - second / second[-1]).max())
 
 
+Weighted = list[tuple[Curve, Floats]]
+
+
 def mann_whitney_p(first: Curve, second: Curve) -> float:
-    """Two-sided, by a score without a noisy denominator: ranks in the smoothed pooled curve, summed over raw cells."""
+    """Two-sided, of two strata of one release."""
+    return rank_p(first, second, lambda parts: uncertainty.error_of_sum(first.campaign, weights(parts)) ** 2)
+
+
+def rank_p(first: Curve, second: Curve, noise: Callable[[Weighted], float]) -> float:
+    """By a score without a noisy denominator: ranks in the smoothed pooled curve, summed over raw cells.
+
+    `noise`: the variance that noise gives such a sum.
+    """
     pooled = np.maximum(first.cells, 0.0) + np.maximum(second.cells, 0.0)
     n = pooled.sum()
     rank = (np.cumsum(pooled) - pooled / 2) / n - 0.5
     share = second.total / (first.total + second.total)
     parts = [(first, -share * rank), (second, (1 - share) * rank)]
     score = sum(float(g @ curve.raw_cells) for curve, g in parts)
-    noise = uncertainty.error_of_sum(first.campaign, weights(parts))
-    variance = share * (1 - share) * float(pooled @ rank**2) * n / max(n - 1, 1.0) + noise**2
+    variance = share * (1 - share) * float(pooled @ rank**2) * n / max(n - 1, 1.0) + noise(parts)
     return 2 * NormalDist().cdf(-abs(score) / math.sqrt(max(variance, 1e-300)))
 
 

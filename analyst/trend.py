@@ -8,14 +8,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyst import uncertainty
-from analyst.compare import quantile_estimates
+from analyst.compare import Weighted, quantile_estimates, rank_p
 from analyst.curve import Curve
 from analyst.estimate import INTERVALS, Interval, Ranged, moved
 from analyst.release import Release, Stratum
@@ -213,19 +212,14 @@ def _change(before: Curve, after: Curve, confidence: float) -> dict[str, Any]:
 
 
 def mann_whitney_p(before: Curve, after: Curve) -> float:
-    """Two-sided, of two releases whose noise is independent: mid-ranks in the pooled curve, summed over raw cells."""
-    pooled = np.maximum(before.cells, 0.0) + np.maximum(after.cells, 0.0)
-    n = pooled.sum()
-    rank = (np.cumsum(pooled) - pooled / 2) / n - 0.5
-    share = after.total / (before.total + after.total)
-    parts = [(before, -share * rank), (after, (1 - share) * rank)]
-    score = sum(float(weights @ curve.raw_cells) for curve, weights in parts)
-    noise = sum(
-        uncertainty.error_of_sum(curve.campaign, {name: weights for name in curve.strata}) ** 2  # noqa: C420
-        for curve, weights in parts
-    )
-    variance = share * (1 - share) * float(pooled @ rank**2) * n / max(n - 1, 1.0) + noise
-    return 2 * NormalDist().cdf(-abs(score) / math.sqrt(max(variance, 1e-300)))
+    """Two-sided, of two releases whose noise is independent."""
+    return rank_p(before, after, _independent_noise)
+
+
+def _independent_noise(parts: Weighted) -> float:
+    each = ({name: weights for name in curve.strata} for curve, weights in parts)  # noqa: C420
+    errors = (uncertainty.error_of_sum(curve.campaign, of) for (curve, _), of in zip(parts, each, strict=True))
+    return sum(error**2 for error in errors)
 
 
 def _holm(ps: Sequence[float]) -> list[float]:
