@@ -1,6 +1,7 @@
 """Live servers for the tests of this folder."""
 
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from campaign.spec import Campaign, new_id
 from harness.live import Pair, envelopes, pledges
+from harness.postgres import NoPostgres, Postgres
 from tests.campaign.helpers import campaign
 
 
@@ -53,3 +55,13 @@ def answering(pair: Pair) -> Campaign:
     pair.seal(campaign)
     pair.wait_ready(campaign)
     return campaign
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    try:
+        server = Postgres()
+    except NoPostgres as error:
+        pytest.skip(str(error))
+    with server:
+        yield server

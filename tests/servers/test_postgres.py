@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from campaign.errors import BudgetExceeded, Problem, StorageBusy, StorageFull, UploadWithdrawn
-from harness.postgres import NoPostgres, Postgres
+from harness.postgres import Postgres
 from servers.lifecycle.admission import NewUploads
 from servers.storage import dialects
 from servers.storage.actions import Action
@@ -20,16 +20,6 @@ from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    try:
-        server = Postgres()
-    except NoPostgres as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
 
 
 @pytest.fixture
@@ -147,7 +137,8 @@ def test_one_process_leads_and_another_takes_over(storage: Storage) -> None:
             assert not second.leads()
             with storage.engine.connect() as db:
                 db.exec_driver_sql(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid != pg_backend_pid()"
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                    "WHERE pid != pg_backend_pid() AND backend_type = 'client backend'"
                 )
             assert second.leads()
             assert not mine.leads()

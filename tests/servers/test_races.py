@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from campaign.errors import BudgetExceeded, CampaignFull, CampaignSealed, InvitationSpent, Problem, UploadConflict
-from harness.postgres import NoPostgres, Postgres
+from harness.postgres import Postgres
 from servers.lifecycle.admission import NewUploads
 from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
@@ -45,16 +45,6 @@ def spend(storage: Storage, campaign: bytes, purpose: str) -> None:
 
 def listed(storage: Storage, campaign: bytes) -> set[bytes]:
     return {upload_id for part in storage.uploads.rows(campaign, 1000) for upload_id, _ in part}
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    try:
-        server = Postgres()
-    except NoPostgres as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
 
 
 class Arena:
