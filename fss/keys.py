@@ -182,12 +182,12 @@ class KeyBatch:
                 f"a {type.scheme.name} key over {type.bits} bits has {type.key_bytes} bytes; got {len(data)} bytes, "
                 f"which is {count} keys and {rest} bytes more"
             )
-        rows = np.frombuffer(data, np.uint8).reshape(count, type.key_bytes)
-        other = np.flatnonzero((rows[:, :HEADER_BYTES] != rows[0, :HEADER_BYTES]).any(axis=1))
+        rows = np.frombuffer(data, np.uint64).reshape(count, 1 + type.words)  # a header is as long as a word
+        other = np.flatnonzero(rows[:, 0] != rows[0, 0])
         if other.size:
             # Where a length is wrong, what stands in the header's place may be key material: name the row only.
             raise KeyMismatchError(f"key {other[0]} has another header than key 0")
-        batch = KeyBatch(type, np.ascontiguousarray(rows[:, HEADER_BYTES:]).view(np.uint64).T.copy())
+        batch = KeyBatch(type, rows[:, 1:].T.copy())
         batch.check_canonical()
         return batch
 

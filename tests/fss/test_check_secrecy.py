@@ -14,7 +14,7 @@ from fss.check import DIGEST, F, Q, sum_and_messages
 from fss.field import Words
 from tests.fss.helpers import NAMES, SCHEMES
 from tests.fss.test_check import challenge, proved
-from tests.fss.test_secrecy import threshold
+from tests.fss.test_secrecy import biases, correlations, threshold
 
 BITS = 6
 KEYS = 20_000
@@ -22,21 +22,21 @@ KEYS = 20_000
 both_schemes = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
 
 
-def coins(elements: Words) -> NDArray[np.float64]:
-    """The 61 bits of elements as +-1, one row for each key."""
-    bits = (elements[..., np.newaxis] >> np.arange(61, dtype=np.uint64)) & np.uint64(1)
-    return np.asarray(2 * np.moveaxis(bits, 1, 0).reshape(elements.shape[1], -1).astype(np.float64) - 1)
+def bits_of(elements: Words) -> NDArray[np.uint8]:
+    """The 61 bits of elements, one row for each key."""
+    rows = np.ascontiguousarray(elements.T).view(np.uint8)
+    bits = np.unpackbits(rows, axis=1, bitorder="little").reshape(*elements.T.shape, 64)
+    return bits[..., :61].reshape(elements.shape[1], -1)
 
 
 def largest_bias(elements: Words) -> float:
     """The largest z-score of any bit."""
-    return float(np.abs(coins(elements).sum(axis=0)).max() / np.sqrt(elements.shape[1]))
+    return float(np.abs(biases(bits_of(elements))).max())
 
 
 def largest_correlation(elements: Words, alphas: NDArray[np.int64]) -> float:
     """The largest z-score of the agreement of any bit with any bit of alpha."""
-    of_alpha = 2.0 * ((alphas[:, np.newaxis] >> np.arange(BITS)) & 1) - 1
-    return float(np.abs(coins(elements).T @ of_alpha).max() / np.sqrt(len(alphas)))
+    return float(np.abs(correlations(bits_of(elements), alphas, BITS)).max())
 
 
 @both_schemes
