@@ -93,6 +93,10 @@ class _Grid(BaseModel):
 
     values: Kind = "float"
 
+    def __eq__(self, other: object) -> bool:
+        # By its fields: a list of thresholds that was computed and kept says nothing more, and is no truth value.
+        return isinstance(other, _Grid) and self.model_dump() == other.model_dump()
+
     @property
     @abstractmethod
     def size(self) -> int:

@@ -87,6 +87,21 @@ def test_a_grid_of_two_to_the_32() -> None:
     assert g.place([0, 2**31, 2**32 - 1, 2**40]).index.tolist() == [0, 2**31, 2**32 - 1, 2**32 - 1]
 
 
+def test_grids_are_equal_by_their_fields() -> None:
+    """Also when their thresholds have been listed, and as parts of campaigns."""
+    some: list[dict[str, Any]] = [
+        {"kind": "linear", "from": 1, "to": 10},
+        {"kind": "logarithmic", "from": 1, "to": 10, "count": 10},
+        {"kind": "explicit", "at": [1, 10]},
+    ]
+    for said in some:
+        one, same = grid(**said), grid(**said)
+        assert (one.all_thresholds == same.all_thresholds).all()
+        assert one == same
+        assert hash(one) == hash(same)
+        assert [grid(**other) == one for other in some].count(True) == 1
+
+
 def test_logarithmic_thresholds() -> None:
     g = grid(kind="logarithmic", **{"from": 0.01, "to": 100, "count": 5})
     assert g.all_thresholds.tolist() == [0.01, 0.1, 1.0, 10.0, 100.0]
