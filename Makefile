@@ -19,8 +19,10 @@ else
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Tests of one module share its servers, so a module stays in one process.
-PARALLEL = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+# Tests of one module share its servers, so a module stays in one process. One process more than there are cores: a test
+# that waits for something leaves its core to another.
+PROCESSES = $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+PARALLEL = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadscope --no-loadscope-reorder
 # Read modules once, whatever the shell says: a run starts a hundred interpreters.
 unexport PYTHONDONTWRITEBYTECODE
 # Tests run beside each other: threads of the linear algebra would only wait for one another.
@@ -96,7 +98,7 @@ wheels: .venv/ready-wheels
 slow: .venv/ready
 	$(PARALLEL) -m slow
 
-faults: .venv/ready
+faults: .venv/ready-faults
 	$(PARALLEL) -m faults
 
 # Debian's browser and its driver, where they are missing and may be installed.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from campaign.errors import Problem, StorageBusy
+from campaign.errors import StorageBusy
 from campaign.spec import to_base64url
 from client.identity import Identity
 from client.program import BadSettings
@@ -21,10 +21,9 @@ from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
 from servers.release.publish import Publisher
 from servers.settings import Settings
-from servers.storage.database import Transaction, lock, needs_to_be_alone
+from servers.storage.database import lock, needs_to_be_alone
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, wave
 
 Clock = Callable[[], datetime]
 API, WORK = "api", "work"
@@ -44,7 +43,22 @@ def executor_for(settings: Settings) -> Executor:
         from servers.compute.cluster import DaskCluster
     except ModuleNotFoundError:
         raise BadSettings("[cluster] needs Dask: pip install 'fss-ecdf[server,cluster]'") from None
+    _require_storage(settings.cluster.chunks)
     return DaskCluster(settings.cluster)
+
+
+def _require_storage(chunks: str | None) -> None:
+    """What reads and writes such URLs is installed."""
+    from servers.compute.chunks import files_of
+
+    try:
+        if chunks is not None:
+            files_of(chunks)
+    except ValueError as error:
+        raise BadSettings(f"cluster.chunks: {error}") from None
+    except ImportError as error:
+        what = "obstore: pip install 'fss-ecdf[server,cluster,s3]'" if chunks and chunks.startswith("s3:") else error
+        raise BadSettings(f"cluster.chunks needs {what}") from None
 
 
 class Server:
@@ -90,6 +104,7 @@ class Server:
         await self.closer.stop()
         await self.eraser.stop()
         await self.workman.stop()
+        self.frozen_ids.close()
         await self.writer.close()
         await self.peer.close()
         self.storage.close()
@@ -101,22 +116,20 @@ class Server:
         self.crash("delete-noted")
         self.publisher.forget(campaign_id)
         self.sealer.forget(campaign_id)
-        await asyncio.to_thread(self._executor.erase, to_base64url(campaign_id))
-        await asyncio.to_thread(self.folder(campaign_id).erase)
+        await asyncio.to_thread(self._erase_files, campaign_id)
         await self.writer.run(self.storage.campaigns.forget_deleted)
+
+    def _erase_files(self, campaign_id: bytes) -> None:
+        """Keys first: where there are none, nobody at work on them makes copies any more."""
+        self.folder(campaign_id).erase()
+        self._executor.erase(to_base64url(campaign_id))
 
     def _erase_deleted(self) -> None:
         for campaign_id in self.storage.campaigns.deleted():
-            self._executor.erase(to_base64url(campaign_id))
-            self.folder(campaign_id).erase()
+            self._erase_files(campaign_id)
         for entry in self.storage.campaigns.all():
             for one in self.storage.waves.all(entry.campaign.id):
-                self._drop_candidates(entry.campaign.id, one.number)
+                candidates = self.folder(entry.campaign.id, one.number)  # may have been erased since
+                self.storage.waves.unless_checking(entry.campaign.id, one.number, candidates.drop_candidates)
         with suppress(StorageBusy):
             self.storage.campaigns.forget_deleted()
-
-    def _drop_candidates(self, campaign_id: bytes, number: int) -> None:
-        """Keys that were to be checked, and may have been erased since. Nobody begins to check them meanwhile."""
-        with Transaction(self.storage.engine, campaign_id) as db, suppress(Problem):
-            if wave(db, campaign_id, number).state != CHECKING:
-                self.folder(campaign_id, number).drop_candidates()

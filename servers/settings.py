@@ -67,7 +67,7 @@ class Cluster(_Section):
     ca: PathField | None = None
     certificate: PathField | None = None
     key: PathField | None = None
-    chunks: str | None = None  # a URL as fsspec knows them; without one, beside the keys
+    chunks: str | None = None  # s3://bucket/prefix, or a URL that fsspec knows; without one, beside the keys
     chunk_keys: int = Field(default=49_152, ge=64, le=1 << 24)
 
     @model_validator(mode="after")
@@ -78,6 +78,12 @@ class Cluster(_Section):
             raise ValueError("cluster: tls:// needs ca, certificate and key")
         if self.scheduler.startswith("tcp:") and host not in ("127.0.0.1", "localhost"):
             raise ValueError("cluster.scheduler: whoever reaches it reads keys and runs programs; use tls://")
+        return self
+
+    @model_validator(mode="after")
+    def _without_secrets(self) -> Self:
+        if self.chunks is not None and "@" in urlsplit(self.chunks).netloc:
+            raise ValueError("cluster.chunks: who asks is no part of the URL; put it into the environment")
         return self
 
 

@@ -4,14 +4,16 @@
     FOLDER/proofs-000007    the proofs behind them, where keys are checked
     FOLDER/manifest.json    which key file they come from, their counts and SHA-256 digests; written last
 
-FOLDER is an fsspec URL. Whoever uses a chunk compares its digest first. They are copies of keys, so they are erased as
-soon as their sum is complete, and with the campaign.
+FOLDER is a URL: s3://bucket/prefix, or one that fsspec knows. Who asks a bucket, and where it is, is in the
+environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION), never here. Whoever uses a chunk
+compares its digest first. They are copies of keys, so they are erased as soon as their sum is complete, and with the
+campaign.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +31,7 @@ _READ = 1 << 22
 
 
 class Damaged(Exception):
-    """A chunk is not what was written."""
+    """A chunk is not what was written, or not there."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +49,13 @@ class Chunk:
 
 def chunk_sum(chunk: Chunk) -> Part:
     """What a worker of the cluster does; a pure function of what the digests name."""
+    try:
+        return _chunk_sum(chunk)
+    except OSError as error:  # the caller would take it for a lost scheduler
+        raise Damaged(f"{_name('keys', chunk.number)}: {type(error).__name__}") from None
+
+
+def _chunk_sum(chunk: Chunk) -> Part:
     with _fetched(f"{chunk.folder}/{_name('keys', chunk.number)}", chunk.keys) as keys:
         if chunk.check is None or chunk.proofs is None:
             return slice_sum(Slice(keys, chunk.type, 0, chunk.count))
@@ -55,10 +64,20 @@ def chunk_sum(chunk: Chunk) -> Part:
             return slice_sum(Slice(keys, chunk.type, 0, chunk.count, check))
 
 
+def files_of(url: str) -> tuple[Any, str]:
+    """A file system, and the path in it."""
+    if not url.startswith("s3://"):
+        files, path = fsspec.core.url_to_fs(url)
+        return files, path
+    from obstore.fsspec import FsspecStore  # an extra
+
+    return FsspecStore("s3"), url.removeprefix("s3://")
+
+
 @contextmanager
 def _fetched(url: str, digest: str) -> Iterator[str]:
     """The file, on this machine, once its digest has been compared."""
-    files, path = fsspec.core.url_to_fs(url)
+    files, path = files_of(url)
     if isinstance(files, LocalFileSystem):
         _compare(Path(path), digest)
         yield path
@@ -81,7 +100,7 @@ class Chunks:
 
     def __init__(self, folder: str) -> None:
         self._url = folder
-        self._files, self._path = fsspec.core.url_to_fs(folder)
+        self._files, self._path = files_of(folder)
 
     def write(self, slices: list[Slice], of: str) -> list[Chunk]:
         """All of them, or those that an earlier run has written of the same keys."""
@@ -100,7 +119,7 @@ class Chunks:
         ]
 
     def erase(self) -> None:
-        if self._files.exists(self._path):
+        with suppress(FileNotFoundError):
             self._files.rm(self._path, recursive=True)
 
     def _make(self) -> None:
