@@ -23,6 +23,7 @@ from servers.api.requests import (
     body,
     campaign_id,
     entry_of,
+    fixed_entry_of,
     parsed,
     takes,
 )
@@ -39,7 +40,7 @@ async def _question(
 ) -> tuple[Publisher, list[Published], answers.Question]:
     """What is asked, and the releases whose sum is the answer."""
     server = access.require(request, ANALYST)
-    entry, publisher = await entry_of(request, cid), server.publisher
+    entry, publisher = await fixed_entry_of(request, cid), server.publisher  # what is released is read by `open`
     name = entry.campaign.strata[0] if stratum is None else stratum
     entry.campaign.stratum(name)
     asked = await chosen(publisher, entry, which)

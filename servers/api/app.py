@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -46,7 +47,8 @@ def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash, parts: 
     )
     app.router.redirect_slashes = False
     app.state.server = server
-    app.add_exception_handler(DBAPIError, _on_database)
+    for kind in (DBAPIError, PoolTimeout):
+        app.add_exception_handler(kind, _on_database)
     for routes in ROUTES:
         app.include_router(routes.router)
     app.add_middleware(Cors)

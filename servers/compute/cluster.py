@@ -81,6 +81,7 @@ class DaskCluster:
             except (KilledWorker, Damaged) as error:
                 log.event("chunk-failed", chunk=chunk.number, error=type(error).__name__, tries_left=left)
                 if not left:
+                    await asyncio.to_thread(Chunks(self._folder(Path(task.path))).erase)  # to be written anew
                     raise
         raise AssertionError
 

@@ -25,6 +25,10 @@ Report = Callable[[float], Awaitable[None]]
 SAVE_EVERY_S = 5.0
 
 
+class BadPart(Exception):
+    """A worker, on another machine perhaps, answered with what cannot be a sum of these keys."""
+
+
 @dataclass(frozen=True)
 class KeyFile:
     """The keys of a set, how they are checked, if they are, and where their sum is kept."""
@@ -87,9 +91,14 @@ class Sum:
             self.total, self.messages, self.done = total, messages, done
 
     def add(self, number: int, part: Part) -> None:
+        some = slice(self._slices[number].start, self._slices[number].stop)
+        for words, shape in ((part.sums, self.total.shape), (part.messages, self.messages[:, some].shape)):
+            if words.shape != shape or words.dtype != np.uint64 or not field.is_canonical(words):
+                raise BadPart("a worker's sum has another form than this server's; do both run the same version?")
+        if number in self.done:
+            raise AssertionError("a slice is added once")
         self.total = field.add(self.total, part.sums)
-        if self.file.check is not None:
-            self.messages[:, self._slices[number].start : self._slices[number].stop] = part.messages
+        self.messages[:, some] = part.messages
         self.done.add(number)
 
     def save(self) -> None:
@@ -139,9 +148,9 @@ async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
     finally:
         for task in running:
             task.cancel()
-    if file.slices() and not was_complete:
+    if not was_complete:
         await _save(result)
-        await executor.finish(file.path, slices)
+    await executor.finish(file.path, slices)  # also what one left who was killed just before
     return result
 
 

@@ -37,7 +37,7 @@ from servers.storage import objects
 from servers.storage.campaigns import Entry
 from servers.storage.objects import SET_CONTEXT, Expected, Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import OPEN, UploadSet, Wave, least_uploads
+from servers.storage.waves import OPEN, Overtaken, UploadSet, Wave, least_uploads
 
 AT_ONCE = 1 << 16  # messages in one answer
 
@@ -86,7 +86,8 @@ class Checker:
         note("waiting for the other server", 1.0)
         theirs = await self._peer_messages(campaign, wave.number, candidates)
         pair = (share.messages, theirs) if self.role == 0 else (theirs, share.messages)
-        accepted = accept(*pair, check.challenge(file.type))
+        accepted = await asyncio.to_thread(accept, *pair, check.challenge(file.type))
+        note("waiting for the other server", 1.0)
         return await self._settle(entry, wave, file, share, accepted)
 
     async def _files(self, campaign: Campaign, wave: Wave, candidates: UploadSet, note: Note) -> bytes:
@@ -104,9 +105,18 @@ class Checker:
 
             return objects.write_keys(folder.candidates, rows, expected, progress, proofs=folder.proofs)
 
+        def keep() -> None:
+            def drop() -> None:  # messages about other keys under these ids, perhaps
+                folder.drop_messages(candidates.checksum)
+
+            try:
+                self.storage.waves.keep_key_file(campaign.id, wave, digest, drop)
+            except Overtaken:
+                self.storage.waves.unless_checking(campaign.id, wave.number, folder.drop_candidates)
+                raise
+
         digest = await asyncio.to_thread(write)
-        await asyncio.to_thread(folder.drop_messages, candidates.checksum)  # of other keys under these ids, perhaps
-        await self.writer.run(lambda: self.storage.waves.keep_key_file(campaign.id, digest, wave.number))
+        await self.writer.run(keep)
         return digest
 
     def _are_whole(self, folder: Folder, keys: bytes) -> bool:
@@ -217,7 +227,7 @@ def tell_seed(identity: Identity, entry: Entry, wave: Wave, given: CheckSeed) ->
 def tell_messages(folder: Folder, campaign: Campaign, asked: CheckMessagesQuery) -> bytes:
     """What this server found about some keys of a set, in the order of their ids."""
     check_digest(campaign.digest, asked.digest)
-    messages = folder.load_messages(asked.checksum)
+    messages = folder.some_messages(asked.checksum, MESSAGE_BYTES * asked.start, MESSAGE_BYTES * asked.stop)
     if messages is None:
         raise Unavailable("these keys are not checked here yet", retry_after=2)
-    return messages[MESSAGE_BYTES * asked.start : MESSAGE_BYTES * asked.stop]
+    return messages

@@ -5,7 +5,9 @@ A look at all ids takes a while where there are millions. It goes on in a thread
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Hashable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from campaign.envelopes import UPLOAD_ID_BYTES
@@ -13,12 +15,13 @@ from campaign.errors import CampaignSealed, PeerMismatch, Unavailable
 from campaign.spec import Campaign
 from servers.lifecycle.id_tree import IDS_AT_ONCE, IdTree, leaf_range
 from servers.lifecycle.seal_wire import IdsQuery
-from servers.storage.objects import SET_CONTEXT, split_ids
+from servers.storage.objects import SET_CONTEXT
 from servers.storage.storage import Storage
 from servers.storage.waves import OPEN, Wave
 
 PATIENCE_S = 5.0  # that a question waits for a look
 LOOKS = 8  # that are kept; a tree has at most 22 MB
+AT_ONCE = 2  # in threads of their own: the other server chooses what is looked for, and others are to be answered
 
 T = TypeVar("T")
 
@@ -26,7 +29,8 @@ T = TypeVar("T")
 class FrozenIds:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._looks: dict[tuple[Hashable, ...], asyncio.Task[Any]] = {}
+        self._looks: dict[tuple[Hashable, ...], asyncio.Future[Any]] = {}
+        self._threads = ThreadPoolExecutor(AT_ONCE, "looks")
 
     async def answer(self, campaign: Campaign, number: int, asked: IdsQuery) -> bytes:
         """The other server's question."""
@@ -64,29 +68,34 @@ class FrozenIds:
         self, campaign_id: bytes, wave: Wave, leave: Collection[bytes], *, patience_s: float | None = None
     ) -> bytes:
         """Of the set without some ids, all of which must be here."""
-        out = frozenset(leave)
-        key = campaign_id, wave.number, wave.freezes, wave.set, out
-        return await self._look(key, lambda: self._checksum(campaign_id, wave.number, out), patience_s)
+        out, here = frozenset(leave), (campaign_id, wave.number, wave.freezes, wave.set)
+        known = None if out else self._known(here)
+        if known is not None:
+            return known
+        return await self._look((*here, out), lambda: self._checksum(campaign_id, wave.number, out), patience_s)
+
+    def _known(self, here: tuple[Hashable, ...]) -> bytes | None:
+        """The checksum of all that is here, if a tree of it was made."""
+        ended = (look for key, look in self._looks.items() if key[: len(here)] == here and look.done())
+        trees = (look.result() for look in ended if not look.cancelled() and look.exception() is None)
+        return next((tree.checksum for tree in trees if isinstance(tree, IdTree)), None)
 
     def _checksum(self, campaign_id: bytes, number: int, leave: frozenset[bytes]) -> bytes:
-        hashed, left = hashlib.sha256(SET_CONTEXT), 0
+        hashed, left, leaving = hashlib.sha256(SET_CONTEXT), 0, sorted(leave)
         for part in self._storage.uploads.ids(campaign_id, number):
-            if leave:
-                kept = b"".join(i for i in split_ids(part) if i not in leave)
-                left += (len(part) - len(kept)) // UPLOAD_ID_BYTES
-                hashed.update(kept)
-            else:
-                hashed.update(part)
+            kept = _without(part, leaving)
+            left += (len(part) - len(kept)) // UPLOAD_ID_BYTES
+            hashed.update(kept)
         if left != len(leave):
             raise PeerMismatch(f"{len(leave) - left} uploads that are to be left out are not here")
         return hashed.digest()
 
     async def _look(self, key: tuple[Hashable, ...], make: Callable[[], T], patience_s: float | None) -> T:
-        look: asyncio.Task[T] | None = self._looks.get(key)
+        look: asyncio.Future[T] | None = self._looks.get(key)
         if look is None:
             if sum(not task.done() for task in self._looks.values()) >= LOOKS:
                 raise Unavailable("too much is being looked through; ask again", retry_after=1)
-            look = self._looks[key] = asyncio.create_task(asyncio.to_thread(make))
+            look = self._looks[key] = asyncio.get_running_loop().run_in_executor(self._threads, make)
             for old in [k for k, task in self._looks.items() if task.done()][:-LOOKS]:
                 del self._looks[old]
         done, _ = await asyncio.wait({look}, timeout=patience_s)
@@ -96,5 +105,23 @@ class FrozenIds:
             self._looks.pop(key, None)
         return look.result()
 
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
     def forget(self, campaign_id: bytes) -> None:
         self._looks = {key: look for key, look in self._looks.items() if key[0] != campaign_id}
+
+
+def _without(part: bytes, leave: Sequence[bytes]) -> bytes:
+    """Ids in order without some others in order, which are looked up one by one: they are few."""
+
+    def id_at(place: int) -> bytes:
+        return part[UPLOAD_ID_BYTES * place : UPLOAD_ID_BYTES * (place + 1)]
+
+    count, kept, start = len(part) // UPLOAD_ID_BYTES, [], 0
+    for upload_id in leave[bisect_left(leave, id_at(0)) : bisect_right(leave, id_at(count - 1))]:
+        place = bisect_left(range(count), upload_id, key=id_at)
+        if id_at(place) == upload_id:
+            kept.append(part[UPLOAD_ID_BYTES * start : UPLOAD_ID_BYTES * place])
+            start = place + 1
+    return b"".join([*kept, part[UPLOAD_ID_BYTES * start :]])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import PeerMismatch
-from servers.storage.objects import split_ids
+from servers.storage.objects import SET_CONTEXT, split_ids
 
 FAN_OUT = 16
 LEAF_IDS = 256  # about, at most
@@ -49,6 +49,7 @@ class IdTree:
     """By level, from the root on: each node's number of ids, and its digest, zero where there are none."""
 
     levels: Sequence[Nodes]
+    checksum: bytes  # of the whole set, for it was read anyway
 
     @property
     def depth(self) -> int:
@@ -57,15 +58,22 @@ class IdTree:
     @staticmethod
     def of(parts: Iterable[bytes], depth: int) -> "IdTree":
         """Of ids in order, given part by part."""
-        levels = [_leaves(parts, depth)]
+        whole = hashlib.sha256(SET_CONTEXT)
+        levels = [_leaves(_hashed(parts, whole), depth)]
         for _ in range(depth):
             levels.append(_parents(levels[-1]))
-        return IdTree(levels[::-1])
+        return IdTree(levels[::-1], whole.digest())
 
     def children(self, level: int, nodes: Sequence[int]) -> Nodes:
         """Of some nodes of a level, all their children, one node's after the other's."""
         below = self.levels[level + 1].reshape(-1, FAN_OUT)
         return np.ascontiguousarray(below[np.array(nodes, np.int64)]).reshape(-1)
+
+
+def _hashed(parts: Iterable[bytes], whole: "hashlib._Hash") -> Iterator[bytes]:
+    for part in parts:
+        whole.update(part)
+        yield part
 
 
 def _leaves(parts: Iterable[bytes], depth: int) -> Nodes:

@@ -22,7 +22,9 @@ closing time by its own clock, and keeps what the agreed set leaves out until it
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -49,6 +51,7 @@ from servers.storage.storage import Storage, Writer
 from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave, least_uploads
 
 ASK_AGAIN_S = 0.5
+TURN_S = 5.0  # that another process of this server is waited for
 TRIES = 1200  # a look at 10^8 ids takes minutes
 
 
@@ -98,7 +101,7 @@ class Sealer:
 
     async def seal(self, campaign: Campaign, number: int = 0, *, by_operator: bool = True) -> tuple[Wave, int]:
         """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
-        async with self._locks.setdefault(campaign.id, asyncio.Lock()):
+        async with self._alone(campaign.id):
             if by_operator and is_by_hand(campaign):
                 await self._writer.run(lambda: self._storage.waves.agree(campaign.id, number))
             return await self._seal(campaign, number)
@@ -107,7 +110,7 @@ class Sealer:
         """Undo a freeze on both sides: this one first, so that no set can be fixed here by what was listed before."""
         if campaign.waves is not None:
             raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
-        async with self._locks.setdefault(campaign.id, asyncio.Lock()):
+        async with self._alone(campaign.id):
             mine = await asyncio.to_thread(self._storage.waves.get, campaign.id)
             state, freeze = await self._theirs(campaign)
             if CHECKING in (mine.state, state) or SEALED in (mine.state, state):
@@ -120,6 +123,21 @@ class Sealer:
             self._crash("reopen-here")
             if state == FROZEN:
                 await self._peer.call("POST", campaign.id, "/thaw", content=Step(freeze, campaign.digest).encode())
+
+    @asynccontextmanager
+    async def _alone(self, campaign_id: bytes) -> AsyncIterator[None]:
+        """One sealing or opening of a campaign at a time, by all processes of this server.
+
+        A sealing fixes the set there before it does here; opened here in between, the two would never fit again.
+        """
+        async with self._locks.setdefault(campaign_id, asyncio.Lock()):
+            with self._storage.leading(f"sealing {to_base64url(campaign_id)}") as one:
+                until = time.monotonic() + TURN_S
+                while not await asyncio.to_thread(one.leads):
+                    if time.monotonic() > until:
+                        raise Unavailable("another process of this server is sealing or opening it", retry_after=5)
+                    await asyncio.sleep(ASK_AGAIN_S)
+                yield
 
     async def _theirs(self, campaign: Campaign) -> tuple[str, int]:
         """The other side's state, and the number of its last freeze."""
@@ -174,7 +192,9 @@ class Sealer:
 
             return await _all_ids(part)
 
-        tree = await self._ids.tree(campaign.id, wave, depth)
+        # The other side looks through its ids at the same time.
+        asked = questions.children(0, [0]) if depth else asyncio.sleep(0, b"")
+        tree, _ = await asyncio.gather(self._ids.tree(campaign.id, wave, depth), asked)
         return await difference(tree, questions.children, ours, questions.ids)
 
     async def _name(self, campaign: Campaign, number: int, theirs: Frozen, checksum: bytes, ids: bytes) -> None:

@@ -6,9 +6,11 @@ one, or the same after a restart, takes the job over and goes on with what is on
 """
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,10 +29,11 @@ from servers.release.releases import Release, key_file, key_files, releases, sou
 from servers.settings import Settings
 from servers.storage import objects
 from servers.storage.campaigns import Entry
+from servers.storage.database import persistently
 from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, SEALED, UploadSet, Wave
+from servers.storage.waves import CHECKING, SEALED, Overtaken, UploadSet, Wave
 
 LEASE_S = 15.0
 RENEW_S = 1.0
@@ -58,6 +61,7 @@ class Workman:
         self._settings, self._storage, self._writer, self._executor = settings, storage, writer, executor
         self._checker = checker
         self._clock, self._crash, self._owner = clock, crash, secrets.token_hex(8)
+        self._notes = ThreadPoolExecutor(1, "notes")  # a lease is renewed also while a long write goes on
         self._task: asyncio.Task[None] | None = None
         self._called = asyncio.Event()
         self._patience: dict[tuple[bytes, int], float] = {}  # seconds until the other server is asked again
@@ -76,6 +80,7 @@ class Workman:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(self._executor.close)
+        self._notes.shutdown()
 
     async def _run(self) -> None:
         while True:
@@ -111,7 +116,7 @@ class Workman:
         self._hands[place].add_done_callback(ended)
 
     async def _do(self, job: Job) -> None:
-        held, me = _Held(job), asyncio.current_task()
+        held, me = _Held(job, math.inf if self._storage.alone else LEASE_S), asyncio.current_task()
         assert me is not None
         keeping = asyncio.create_task(self._keep(held, me))
         try:
@@ -123,7 +128,7 @@ class Workman:
             # Whoever comes next need not wait for the lease's end.
             await self._write(replace(held.job, phase="waiting"), 0.0)
             raise
-        except Later:
+        except (Later, Overtaken):
             wait = self._patience.get((job.campaign, job.wave), RETRY_LATER_S)
             self._patience[job.campaign, job.wave] = min(2 * wait, RETRY_FAILED_S)
             end, due = held.job, wait
@@ -138,12 +143,11 @@ class Workman:
 
     async def _keep(self, held: "_Held", work: "asyncio.Task[None]") -> None:
         """Renew the lease and show how far the work is, while it goes on. What is somebody else's now is let go."""
-        renewed = time.monotonic()
         while True:
             await asyncio.sleep(RENEW_S)
-            mine, now = await self._write(held.job, LEASE_S), time.monotonic()
-            renewed = now if mine else renewed
-            if mine is False or (not self._storage.alone and now - renewed > LEASE_S):
+            began, mine = time.monotonic(), await self._write(held.job, LEASE_S)
+            held.renewed = began if mine else held.renewed
+            if mine is False or held.is_lost:
                 log.event("lease-lost", campaign=to_base64url(held.job.campaign))
                 work.cancel()
                 return
@@ -155,7 +159,9 @@ class Workman:
             return self._storage.jobs.note(job, self._owner, self._clock() + seconds if seconds else 0.0)
 
         with suppress(Exception):  # a full disk: the lease runs out, and the job is done again
-            return await self._writer.run(note)
+            if self._storage.alone:
+                return await self._writer.run(note)
+            return await asyncio.get_running_loop().run_in_executor(self._notes, persistently, note)
         return None
 
     async def _steps(self, held: "_Held") -> bool:
@@ -211,7 +217,16 @@ class Workman:
             raise _not_sealed("uploads are not the sealed") from None
         if sealed.key_file not in (None, digest):
             raise _not_sealed("keys are not the sealed")
-        await self._writer.run(lambda: self._storage.waves.keep_key_file(campaign.id, digest, wave.number))
+
+        def keep() -> None:
+            try:
+                self._storage.waves.keep_key_file(campaign.id, wave, digest)
+            except Overtaken:
+                if self._storage.waves.get(campaign.id, wave.number).erased:
+                    folder.drop_keys()
+                raise
+
+        await self._writer.run(keep)
         return replace(sealed, key_file=digest)
 
     async def _evaluate(self, entry: Entry, number: int, sealed: UploadSet, held: "_Held") -> None:
@@ -258,12 +273,20 @@ def _not_sealed(what: str) -> Problem:
 
 
 class _Held:
-    """A job in hand, as it is shown."""
+    """A job in hand, as it is shown, and until when it is."""
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    def __init__(self, job: Job, lease_s: float) -> None:
+        self.job, self._lease_s = job, lease_s
+        self.renewed = time.monotonic()
+
+    @property
+    def is_lost(self) -> bool:
+        return time.monotonic() - self.renewed > self._lease_s
 
     def note(self, phase: str, progress: float) -> None:
+        """Before every step: a process that was stopped does not go on with what another one has taken since."""
+        if self.is_lost:
+            raise Overtaken
         self.job = replace(self.job, phase=phase, progress=progress)
 
     def report(self, count: int) -> Callable[[int], None]:

@@ -35,7 +35,7 @@ from servers.release.releases import CURVE, Release, find, key_files, releases, 
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
-from servers.storage.objects import Folder, is_whole
+from servers.storage.objects import Folder, identity, is_whole
 from servers.storage.storage import Storage
 
 Positions = NDArray[np.int64]
@@ -153,7 +153,9 @@ class Publisher:
         self._require_small(of, "whole curves go up to 2^{}. Ask for points (ecdf) instead")
         counts = await self.whole(of)
         if counts is None:
-            raise await self._not_ready(of, "this server's" if of.noised is None else "the other server's")
+            if of.noised is not None:
+                raise Unavailable("the other server's curve is not ready yet", retry_after=2)
+            raise await self._not_ready(of)
         return counts
 
     def _require_small(self, of: Published, why_not: str) -> None:
@@ -257,34 +259,40 @@ class Publisher:
             self._require_small(of, "point keys (dpf) are evaluated up to 2^{}")
         if of.campaign.scheme == "dpf" or of.sealed.key_file is None:
             raise await self._not_ready(of)
-        if not await self._keys_are_whole(of):
+        keys = await self._whole_keys(of)
+        if keys is None:
             raise await self._not_ready(of)
         most = max(MIN_POINTS, self._settings.limits.points_times_keys // max(1, of.sealed.count))
         if positions.size <= most:
-            file = self._key_file(of)
-            return await asyncio.to_thread(KeyBatch.open, file.path, file.type.binder, expected=file.type)
+            return keys
         if of.campaign.bits > self._settings.curve_bits:
             raise InvalidQuery(f"at most {most} points in one question about {of.sealed.count} uploads")
         raise Unavailable(f"at most {most} points in one question until the curve is ready", retry_after=5)
 
-    async def _keys_are_whole(self, of: Published) -> bool:
-        """The key file is the one that the noise is bound to; looked at once, for it was there before this process."""
+    async def _whole_keys(self, of: Published) -> KeyBatch | None:
+        """The keys that the noise is bound to. Their file is read once, and again where another has taken its place:
+        other keys under the same noise would show what differs."""
+        file = self._key_file(of)
+
+        def opened() -> KeyBatch | None:
+            there = identity(file.path)
+            if there is None or (there != of.keys_checked and not is_whole(file.path, file.digest)):
+                self._storage.jobs.again(of.campaign.id, of.made.last)
+                return None
+            of.keys_checked, keys = there, KeyBatch.open(file.path, file.type.binder, expected=file.type)
+            return keys if identity(file.path) == there else None
+
         async with of.lock:
-            if not of.keys_checked:
-                file = self._key_file(of)
-                of.keys_checked = await asyncio.to_thread(is_whole, file.path, file.digest)
-                if not of.keys_checked:
-                    await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.made.last)
-        return of.keys_checked
+            return await asyncio.to_thread(opened)
 
     async def _refresh(self, of: Published) -> None:
         """The key file's digest comes after the sealing, and stays."""
         if of.sealed.key_file is None:
             of.made = find(await self.releases(of.campaign.id), of.made.name)
 
-    async def _not_ready(self, of: Published, whose: str = "the") -> Unavailable:
+    async def _not_ready(self, of: Published) -> Unavailable:
         job: Job = await asyncio.to_thread(self._storage.jobs.get, of.campaign.id, of.made.last)
-        return Unavailable(f"{whose} curve is not ready yet ({job.phase}, {job.progress:.0%})", retry_after=2)
+        return Unavailable(f"this server's curve is not ready yet ({job.phase}, {job.progress:.0%})", retry_after=2)
 
     def _folder(self, of: Published) -> Folder:
         return Folder(self._settings.data, of.campaign.id, of.made.last)

@@ -27,7 +27,7 @@ class Published:
     errors: dict[str, Floats] = field(default_factory=dict)
     witnessed: Statement | None = None  # the other server's
     evidence: Evidence | None = None
-    keys_checked: bool = False
+    keys_checked: tuple[int, ...] | None = None  # the key file whose digest was compared
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     keeping: asyncio.Lock = field(default_factory=asyncio.Lock)  # while evidence is read and written
 

@@ -131,6 +131,13 @@ def uploads_of(campaign_id: bytes, wave: int = 0) -> sa.ColumnElement[bool]:
     return mine & (UPLOADS.c.wave == wave) & (UPLOADS.c.wave > 0) if wave else mine
 
 
+def count_of(campaign_id: bytes, wave: int = 0) -> sa.Select[int]:
+    """How many uploads those are. Of a whole campaign it is known: counting 10^8 rows takes minutes."""
+    if not wave:
+        return sa.select(CAMPAIGNS.c.stored).where(CAMPAIGNS.c.id == campaign_id)
+    return sa.select(sa.func.count()).select_from(UPLOADS).where(uploads_of(campaign_id, wave))
+
+
 def _as_entry(row: sa.Row[tuple[object, ...]]) -> Entry:
     return Entry(parse(row.spec), row.upload_token, row.noise_seed, row.stored, row.erased)
 

@@ -2,6 +2,7 @@
 
 import fcntl
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -61,6 +62,16 @@ def damaged(engine: Engine, what: str) -> Damaged:
     return Damaged(f"the database {where} is damaged ({what}); restore this server from its newest backup")
 
 
+def unusable(engine: Engine, what: str) -> Damaged:
+    """Why it cannot be opened. A file that cannot be read is damaged; a database server may just be away."""
+    if dialects.of(engine).ALONE:
+        return damaged(engine, what)
+    where = engine.url.render_as_string(hide_password=True)
+    return Damaged(
+        f"the database {where} cannot be used now ({' '.join(what.split())}); see that it runs and lets this server in"
+    )
+
+
 def check_file(engine: Engine) -> None:
     """Damage is found at the start, not by the first request that meets it."""
     what = dialects.of(engine).damage(engine)
@@ -90,7 +101,7 @@ class Transaction:
     def __enter__(self) -> Connection:
         try:
             self._db = self._engine.connect()
-        except DBAPIError as failure:
+        except self._dialect.ERRORS as failure:
             raise self._dialect.as_problem(failure) from None
         try:
             self._dialect.begin(self._db, self._of, self._shared)
@@ -105,14 +116,19 @@ class Transaction:
                 try:
                     self._db.commit()
                 except self._dialect.ERRORS as failure:
-                    self._db.rollback()
+                    self._undo()
                     raise self._dialect.as_problem(failure) from None
             else:
-                self._db.rollback()
+                self._undo()
                 if isinstance(error, self._dialect.ERRORS):
                     raise self._dialect.as_problem(error) from None
         finally:
             self._db.close()
+
+    def _undo(self) -> None:
+        """Where the connection is lost the database has done it."""
+        with suppress(DBAPIError):
+            self._db.rollback()
 
 
 def persistently(what: Callable[[], T], tries: int = 10) -> T:

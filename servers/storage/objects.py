@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,17 @@ class Folder:
     def load_messages(self, checksum: bytes) -> bytes | None:
         return _undamaged(self._messages(checksum))
 
+    def some_messages(self, checksum: bytes, start: int, stop: int) -> bytes | None:
+        """From one byte to before another. The other server asks part by part, so the file is not read for each."""
+        path = self._messages(checksum)
+        there = identity(path)
+        if there is None or not _was_whole(path, there):
+            return None
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size - _DIGEST
+            file.seek(_DIGEST + min(start, size))
+            return file.read(max(0, min(stop, size) - start))
+
     def _messages(self, checksum: bytes) -> Path:
         return self.path / f"messages-{to_base64url(checksum)}"
 
@@ -101,8 +113,9 @@ class Folder:
         shutil.rmtree(erased, ignore_errors=True)  # what an interruption left
         with suppress(FileNotFoundError):
             self.path.rename(erased)
-        if erased.exists():
-            shutil.rmtree(erased)
+        while erased.exists():
+            with suppress(FileNotFoundError):  # another process erases it, too
+                shutil.rmtree(erased)
 
     def save_curve(self, kind: str, covers: bytes, values: NDArray[np.int64] | NDArray[np.uint64]) -> None:
         """Named after the ids and keys it was computed from, so that nothing else is answered with it."""
@@ -132,6 +145,14 @@ def _undamaged(path: Path) -> bytes | None:
     return body if hashlib.sha256(body).digest() == digest else None
 
 
+@lru_cache(maxsize=64)
+def _was_whole(path: Path, there: tuple[int, ...]) -> bool:  # noqa: ARG001
+    """Whether what was written after its digest is whole, in the file that was `there`: compared once a process."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return file.read(_DIGEST) == hashlib.file_digest(file, "sha256").digest()
+    return False
+
+
 class NotTheSealedSet(Exception):
     """The rows of the database are not those that were sealed."""
 
@@ -156,26 +177,38 @@ def write_keys(
     Older files are replaced at the very end.
     """
     type, count = expected.type, expected.count
-    ids, done = hashlib.sha256(SET_CONTEXT), 0
     keys = _Columns(path, file_header(type, count), type.words, count)
     proved = None if proofs is None else _Columns(proofs, proof_file.header(type, count), proof_words(type), count)
+    try:
+        return _fill(keys, proved, rows, expected, progress)
+    finally:
+        for columns in (keys, *(() if proved is None else (proved,))):
+            columns.drop()
+
+
+def _fill(
+    keys: "_Columns", proved: "_Columns | None", rows: Rows, expected: Expected, progress: Callable[[int], None]
+) -> bytes:
+    type, count = expected.type, expected.count
+    ids, done = hashlib.sha256(SET_CONTEXT), 0
     for some in rows:
         if done + len(some) > count:
             raise NotTheSealedSet
-        ids.update(b"".join(upload_id for upload_id, _ in some))
-        batch = KeyBatch.from_bytes(b"".join(row[: type.key_bytes] for _, row in some), type.binder, expected=type)
+        if not some:  # all of this part were rejected
+            continue
+        upload_ids, stored = zip(*some, strict=True)
+        ids.update(b"".join(upload_ids))
+        batch = KeyBatch.from_bytes(b"".join([row[: type.key_bytes] for row in stored]), type.binder, expected=type)
         keys.put(done, batch.words)
         if proved is not None:
-            proved.put(done, Proofs.from_bytes(b"".join(row[type.key_bytes :] for _, row in some), type).words)
+            proved.put(done, Proofs.from_bytes(b"".join([row[type.key_bytes :] for row in stored]), type).words)
         done += len(some)
         progress(done)
     if done != count or ids.digest() != expected.checksum:
         raise NotTheSealedSet
     if proved is not None:
-        proved.flush()
         proof_file.finish(proved.partial)
         proved.replace()
-    keys.flush()
     digest = file_digest(keys.partial)
     keys.replace()
     return digest
@@ -188,30 +221,45 @@ class _Columns:
         for left in path.parent.glob(f"{path.name}.*.partial"):  # by one that was killed, or lost the job to this one
             left.unlink(missing_ok=True)
         self._path, self.partial = path, partial_name(path)
-        with self.partial.open("wb") as file:
-            file.write(header)
-            file.truncate(len(header) + 8 * words * count)
+        self._count, self._start = count, len(header)
+        self._file = self.partial.open("wb", buffering=0)
         self.partial.chmod(0o600)
-        self._mapped = np.memmap(self.partial, np.uint64, "r+", len(header), (words, count)) if count else None
+        self._file.write(header)
+        self._file.truncate(len(header) + 8 * words * count)
 
     def put(self, start: int, columns: Words) -> None:
-        if self._mapped is not None:
-            self._mapped[:, start : start + columns.shape[1]] = columns
+        for number, row in enumerate(columns):
+            self._write(row.tobytes(), self._start + 8 * (number * self._count + start))
 
-    def flush(self) -> None:
-        if self._mapped is not None:
-            self._mapped.flush()
+    def _write(self, data: bytes, at: int) -> None:
+        while data:  # a disk that is full takes a part first, then says so
+            written = os.pwrite(self._file.fileno(), data, at)
+            data, at = data[written:], at + written
 
     def replace(self) -> None:
-        with self.partial.open("rb") as file:
-            os.fsync(file.fileno())
+        os.fsync(self._file.fileno())
+        self._file.close()
         self.partial.replace(self._path)
         sync_directory(self._path.parent)
+
+    def drop(self) -> None:
+        """What did not come to its name."""
+        self._file.close()
+        self.partial.unlink(missing_ok=True)
 
 
 def file_digest(path: Path) -> bytes:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
+
+
+def identity(path: Path) -> tuple[int, ...] | None:
+    """Another one where a file was written or replaced; None where there is none."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
 def is_whole(path: Path, digest: bytes) -> bool:

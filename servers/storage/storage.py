@@ -16,7 +16,7 @@ from servers.lifecycle.admission import Failures, NewUploads
 from servers.storage import dialects
 from servers.storage.actions import Actions
 from servers.storage.campaigns import Campaigns
-from servers.storage.database import check_file, damaged, keep_private, open_engine, persistently
+from servers.storage.database import check_file, damaged, keep_private, open_engine, persistently, unusable
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
 from servers.storage.migrate import upgrade
@@ -52,9 +52,9 @@ class Storage:
             if self.alone:  # others would count on, and 10^8 rows take their time
                 self._check_counts()
         except DBAPIError as error:
-            raise damaged(self.engine, str(error.orig)) from None
+            raise unusable(self.engine, str(error.orig)) from None
         except Problem as problem:
-            raise damaged(self.engine, problem.detail) from None
+            raise unusable(self.engine, problem.detail) from None
         keep_private(self.engine)
 
     @property

@@ -6,20 +6,25 @@ What only one server had moves on to the newest wave. Once a wave's set is fixed
 small it is: its keys have met their challenge (docs/security.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignSealed, NotSealed, SealNotAgreed, TooFewUploads, Unavailable
+from campaign.errors import CampaignSealed, NotSealed, Problem, SealNotAgreed, TooFewUploads, Unavailable
 from campaign.spec import Campaign
 from servers.storage import aside, campaigns, jobs
 from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, WAVES, WITHDRAWN
 
 # An unchecked campaign goes from frozen to sealed at once.
 OPEN, FROZEN, CHECKING, SEALED = "open", "frozen", "checking", "sealed"
+
+
+class Overtaken(Exception):
+    """Somebody else has gone on with this wave: whoever was stopped for so long must not write over what came of it."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,9 @@ class Wave:
         if self.set is None or self.state != SEALED:
             raise NotSealed("the campaign takes uploads until it is sealed; only then can it be asked")
         return self.set
+
+
+def _nothing() -> None: ...
 
 
 class Waves:
@@ -154,8 +162,7 @@ class Waves:
                 return current
             _require_freeze(current, freeze)
             last, least = _is_last(campaign, number), least_uploads(campaign)
-            here = sa.select(sa.func.count()).select_from(UPLOADS).where(campaigns.uploads_of(campaign_id, number))
-            count = int(db.execute(here).scalar_one()) - len(leave)
+            count = int(db.execute(campaigns.count_of(campaign_id, number)).scalar_one()) - len(leave)
             if count < least:
                 raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
             aside.leave_out(db, campaign_id, number, leave, later=not last)
@@ -198,9 +205,27 @@ class Waves:
                     db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             return wave(db, campaign_id, number)
 
-    def keep_key_file(self, campaign_id: bytes, digest: bytes, number: int = 0) -> None:
+    def keep_key_file(
+        self, campaign_id: bytes, seen: Wave, digest: bytes, first: Callable[[], None] = _nothing
+    ) -> None:
+        """Note the digest of the keys that were written of a wave as it was `seen`, if it still stands there.
+
+        What is to be done `first` is done in the same transaction, so not after somebody else has gone on.
+        """
         with Transaction(self._engine, campaign_id) as db:
-            _set(db, campaign_id, wave(db, campaign_id, number), key_file=digest)
+            current = wave(db, campaign_id, seen.number)
+            if _stands(current) != _stands(seen) or (
+                current.state == SEALED and current.sealed.key_file not in (None, digest)
+            ):
+                raise Overtaken
+            first()
+            _set(db, campaign_id, current, key_file=digest)
+
+    def unless_checking(self, campaign_id: bytes, number: int, do: Callable[[], None]) -> None:
+        """Something that must not happen while the keys of a wave are checked; nobody begins to meanwhile."""
+        with Transaction(self._engine, campaign_id) as db, suppress(Problem):
+            if wave(db, campaign_id, number).state != CHECKING:
+                do()
 
     def keep_peer_seed(self, campaign_id: bytes, seed: bytes, number: int = 0) -> None:
         """The other server's part of the challenge: it fits its commitment, so it is the only one there will be."""
@@ -230,6 +255,12 @@ class Waves:
             erased = db.execute(LEFT_OUT.delete().where(mine)).rowcount
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
         return erased
+
+
+def _stands(wave: Wave) -> tuple[object, ...]:
+    """Where a wave is on its way, apart from its key file."""
+    fixed = None if wave.set is None else (wave.set.checksum, wave.set.checked)
+    return wave.state, wave.freezes, fixed, wave.erased
 
 
 def least_uploads(campaign: Campaign) -> int:

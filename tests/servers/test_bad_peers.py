@@ -18,8 +18,10 @@ import pytest
 
 from campaign.spec import Campaign
 from harness.live import Pair, name
+from servers.lifecycle.id_tree import IDS_AT_ONCE
 from servers.lifecycle.seal_wire import Frozen, Step
 from servers.storage.objects import set_checksum
+from servers.storage.waves import FROZEN
 from tests.servers.conftest import answering, filled
 
 pytestmark = pytest.mark.faults
@@ -165,6 +167,29 @@ def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path,
         pair.start(1)
         assert pair.status(campaign)["state"] == "frozen"
         assert pair.seal(campaign)["count"] == 60
+
+
+def test_a_peer_that_lists_more_than_it_has_is_not_listened_to(tmp_path: Path) -> None:
+    """Part after part, each in order and behind the last one: without an end."""
+    asked: list[str] = []
+
+    def answer(handler: Any) -> None:
+        asked.append(handler.path)
+        if "/freeze" in handler.path:
+            _reply(handler, 200, Frozen(FROZEN, 1, campaign.digest, 70).encode())
+        else:
+            first = len(asked) * IDS_AT_ONCE
+            _reply(handler, 200, b"".join(i.to_bytes(16, "big") for i in range(first, first + IDS_AT_ONCE)))
+
+    with Pair(tmp_path) as pair:
+        campaign, _ = filled(pair)
+        pair.agree(campaign, 1)
+        pair.stop(1)
+        with impostor(pair, answer), pair.operator(0) as client:
+            response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
+        assert (response.status_code, response.json()["type"].rsplit(":", 1)[1]) == (502, "peer-mismatch")
+        assert [path.rsplit("/", 1)[1] for path in asked] == ["freeze?wave=0", "ids?wave=0"]
+        pair.start(1)
 
 
 def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ from servers.compute import cluster as cluster_module
 from servers.compute.chunks import Chunks, Damaged, chunk_sum
 from servers.compute.cluster import DaskCluster
 from servers.compute.executor import LocalPool
-from servers.compute.sums import KeyFile, complete
-from servers.compute.worker import Slice
+from servers.compute.sums import BadPart, KeyFile, Sum, complete
+from servers.compute.worker import Part, Slice
 from servers.settings import Cluster, load
 from servers.storage.objects import chunk_folder, file_digest
 from tests.servers.conftest import new_campaign, values
@@ -77,6 +78,42 @@ def test_a_chunk_is_what_its_digest_says_or_nothing(keys: KeyFile, tmp_path: Pat
     assert not (tmp_path / "chunks").exists()
 
 
+@pytest.mark.parametrize(
+    "sums",
+    [
+        np.ones(1, np.uint64),  # numpy would add it to every position
+        np.ones((1 << BITS, 1), np.uint64),
+        np.ones(1 << BITS, np.int64),
+        np.full(1 << BITS, field.P, np.uint64),
+    ],
+)
+def test_a_part_of_another_form_is_not_added(keys: KeyFile, sums: np.ndarray[Any, Any]) -> None:
+    whole = Sum(replace(fresh(keys), slice=KEYS))
+    with pytest.raises(BadPart):
+        whole.add(0, Part(sums, np.empty((3, 0), np.uint64)))
+    assert not whole.done
+    assert not whole.total.any()
+    whole.add(0, Part(direct(keys), np.empty((3, 0), np.uint64)))
+    with pytest.raises(AssertionError):
+        whole.add(0, Part(direct(keys), np.empty((3, 0), np.uint64)))
+    assert (whole.total == direct(keys)).all()
+
+
+def test_a_saved_sum_is_of_these_keys_or_not_used(keys: KeyFile) -> None:
+    """Of others, or by another challenge, it would leave with the noise of these."""
+    whole = Sum(replace(fresh(keys), slice=KEYS))
+    whole.add(0, Part(direct(keys), np.empty((3, 0), np.uint64)))
+    whole.save()
+    assert Sum(keys).is_complete
+    other = replace(keys, digest=bytes(32))
+    assert not Sum(other).done
+    assert not Sum(other).total.any()
+    saved = keys.sum_path.read_bytes()
+    keys.sum_path.write_bytes(saved[:-1] + bytes([saved[-1] ^ 1]))
+    assert not Sum(keys).done
+    fresh(keys)
+
+
 def test_chunks_lie_where_an_fsspec_url_says(keys: KeyFile) -> None:
     slices = [Slice(str(keys.path), keys.type, 0, KEYS)]
     made = Chunks("memory://bucket/campaign/keys")
@@ -107,6 +144,18 @@ def test_a_stall_is_said(keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None
         asyncio.run(complete(fresh(keys), executor, nothing))
     executor.close()
     assert chunk_folder(keys.path).exists()
+
+
+def test_chunks_of_one_who_was_killed_with_the_sum_complete_are_erased(keys: KeyFile, tmp_path: Path) -> None:
+    """It saves the sum, then erases the chunks; whoever goes on with the job finds the sum and nothing to do."""
+    pool = LocalPool(1)
+    asyncio.run(complete(fresh(keys), pool, nothing))
+    pool.close()
+    executor = DaskCluster(Cluster(scheduler="tcp://127.0.0.1:9", chunks=f"file://{tmp_path}/chunks"))
+    asyncio.run(executor.prepare(keys.path, keys.slices(), keys.name()))
+    assert list((tmp_path / "chunks").rglob("keys-*"))
+    assert asyncio.run(complete(keys, executor, nothing)).is_complete
+    assert not list((tmp_path / "chunks").rglob("keys-*"))
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +217,34 @@ def test_what_is_killed_costs_time_and_no_chunk(keys: KeyFile, dask: Dask, victi
     assert (total == direct(keys)).all()
     assert added == sorted(added)  # nothing that was finished is done again
     print(f"{victim}: {time.monotonic() - started:.1f} s")
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("what", ["damaged", "missing"])
+def test_a_chunk_that_cannot_be_read_fails_the_job_and_is_written_anew(
+    keys: KeyFile, dask: Dask, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    executor, chunk = executor_at(dask, 500), chunk_folder(keys.path) / "keys-000002"
+    real = DaskCluster.prepare
+
+    async def spoilt(self: DaskCluster, path: Path, slices: list[Slice], of: str) -> None:
+        await real(self, path, slices, of)
+        if what == "missing":
+            chunk.unlink()
+        else:
+            chunk.write_bytes(chunk.read_bytes()[:-1] + b"?")
+
+    async def twice() -> np.ndarray[Any, Any]:
+        monkeypatch.setattr(DaskCluster, "prepare", spoilt)
+        async with asyncio.timeout(60):
+            with pytest.raises(Damaged):
+                await complete(fresh(keys), executor, nothing)
+        monkeypatch.setattr(DaskCluster, "prepare", real)
+        return (await complete(keys, executor, nothing)).total
+
+    total = asyncio.run(twice())
+    executor.close()
+    assert (total == direct(keys)).all()
 
 
 @pytest.mark.faults

@@ -240,6 +240,7 @@ def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
                 (campaign.id,),
             ).fetchone()
             db.execute("DELETE FROM uploads WHERE number = ?", (row[0],))
+        db.close()
         pair.start(0)
         until = time.monotonic() + 10
         while pair.status(campaign)["phase"] != "failed":

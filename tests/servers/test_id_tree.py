@@ -2,21 +2,29 @@
 
 import asyncio
 import json
+import os
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from campaign.errors import CampaignSealed, InvalidQuery, InvalidUpload, PeerMismatch, Unavailable
 from campaign.spec import to_base64url
-from servers.lifecycle import frozen_ids
+from servers.lifecycle import frozen_ids, seal
 from servers.lifecycle.admission import NewUploads
 from servers.lifecycle.frozen_ids import FrozenIds
-from servers.lifecycle.id_tree import Difference, IdTree, depth_for, difference, leaf_range
+from servers.lifecycle.id_tree import MAX_DEPTH, Difference, IdTree, depth_for, difference, leaf_range
+from servers.lifecycle.seal import accept
 from servers.lifecycle.seal_wire import IdsQuery, Step
+from servers.storage import uploads
 from servers.storage.objects import set_checksum, split_ids
-from servers.storage.storage import Storage
+from servers.storage.storage import Storage, Writer
+from servers.storage.uploads import Uploads
 from tests.servers.conftest import new_campaign
 
 
@@ -216,6 +224,40 @@ def test_a_checksum_without_ids_that_are_not_here_is_refused(storage: Storage) -
         asyncio.run(checksum([*ids[:3], bytes(16)]))
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "leave", [slice(0, 0), slice(0, 1), slice(-1, None), slice(5, 23), slice(0, None, 3), slice(None)]
+)
+def test_a_checksum_does_not_depend_on_how_ids_are_read(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, size: int, leave: slice
+) -> None:
+    monkeypatch.setattr(uploads, "IDS", size)
+    campaign, ids = new_campaign(min_uploads=1), ids_of(50, 8)
+    storage.campaigns.add(campaign, "0" * 64, [])
+    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    wave, out = storage.waves.get(campaign.id), ids[leave]
+    found = asyncio.run(FrozenIds(storage).checksum(campaign.id, wave, out[::-1]))
+    assert found == set_checksum(b"".join(i for i in ids if i not in out))
+
+
+def test_uploads_of_a_plain_campaign_are_not_counted_again(storage: Storage) -> None:
+    """How many there are is known; 10^8 rows take minutes, and the other server waits for seconds."""
+    campaign, ids = new_campaign(min_uploads=1), ids_of(20, 9)
+    storage.campaigns.add(campaign, "0" * 64, [])
+    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    assert storage.uploads.withdraw(campaign.id, ids[:1], None) == (1, [])
+    storage.waves.agree(campaign.id)
+    asked: list[str] = []
+    sa.event.listen(storage.engine, "before_cursor_execute", lambda *about: asked.append(about[2]))
+    frozen = seal.freeze(storage, campaign, datetime(2026, 1, 1, tzinfo=UTC))
+    assert frozen.count == 19
+    fixed = storage.waves.fix(campaign.id, frozen.freeze, set_checksum(b"".join(ids[1:])), [])
+    assert fixed.set is not None
+    assert fixed.set.count == 19
+    assert asked
+    assert not any("count(" in statement and "FROM uploads" in statement for statement in asked)
+
+
 def test_only_what_is_here_can_be_proposed_to_leave(storage: Storage) -> None:
     campaign, ids = new_campaign(min_uploads=1), ids_of(20, 7)
     storage.campaigns.add(campaign, "0" * 64, [])
@@ -232,3 +274,57 @@ def test_only_what_is_here_can_be_proposed_to_leave(storage: Storage) -> None:
     assert storage.waves.leaving(campaign.id, b"a" * 32) == []
     storage.waves.thaw(campaign.id, freeze)
     assert storage.waves.leaving(campaign.id, b"b" * 32) == []
+
+
+def test_looks_of_the_other_server_keep_nobody_waiting(tmp_path: Path) -> None:
+    """It may ask for trees of every depth at once; each takes minutes where there are many uploads."""
+    go = threading.Event()
+
+    class Slow(Uploads):
+        def ids(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
+            assert go.wait(30)
+            return super().ids(campaign_id, wave)
+
+    async def play() -> None:
+        with closing(Storage(f"sqlite:///{tmp_path}/server.db")) as storage:
+            storage.uploads = Slow(storage.engine)
+            campaign, looks = new_campaign(), FrozenIds(storage)
+            storage.campaigns.add(campaign, "0" * 64, [])
+            storage.waves.agree(campaign.id)
+            wave = storage.waves.freeze(campaign.id, closed=False)
+            trees = [asyncio.create_task(looks.tree(campaign.id, wave, depth)) for depth in range(MAX_DEPTH + 1)]
+            checksum = asyncio.create_task(looks.checksum(campaign.id, wave, []))
+            await asyncio.sleep(0.05)
+            threads = min(32, (os.cpu_count() or 1) + 4)  # as many as serve everybody else
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(asyncio.to_thread(storage.ping) for _ in range(threads)))
+            go.set()
+            await asyncio.gather(*trees, checksum)
+            looks.close()
+
+    asyncio.run(play())
+
+
+def test_a_set_is_agreed_on_only_if_it_is_what_is_here(tmp_path: Path) -> None:
+    """Whatever checksum the other server names, and whatever it has named before to be left out."""
+    ids = ids_of(20, seed=3)
+
+    async def play() -> None:
+        with closing(Storage(f"sqlite:///{tmp_path}/server.db")) as storage:
+            campaign, looks, writer = new_campaign(), FrozenIds(storage), Writer(storage.uploads)
+            storage.campaigns.add(campaign, "0" * 64, [])
+            assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+            storage.waves.agree(campaign.id)
+            frozen = storage.waves.freeze(campaign.id, closed=False)
+            agreed, named = set_checksum(b"".join(ids[2:])), ids[:2]
+            storage.waves.propose_leaving(campaign.id, 1, agreed, named)
+            for claimed in (set_checksum(b"".join(ids[1:])), bytes(32)):
+                with pytest.raises(PeerMismatch):
+                    await accept(storage, writer, looks, campaign, Step(1, campaign.digest, claimed))
+                assert storage.waves.get(campaign.id) == frozen
+            wave = await accept(storage, writer, looks, campaign, Step(1, campaign.digest, agreed))
+            assert (wave.sealed.checksum, wave.sealed.count, wave.sealed.orphans) == (agreed, 18, 2)
+            looks.close()
+            await writer.close()
+
+    asyncio.run(play())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from campaign.errors import Unavailable
-from fss import dcf
+from fss import KeyBatch, dcf
 from harness.live import Pair, name
 from servers.compute import shares
 from tests.servers.conftest import answering, new_campaign
@@ -46,6 +46,26 @@ def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
         with pair.analyst(0) as client:
             refused = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": many})
         assert (code(refused), "at most 20 points" in refused.json()["detail"]) == ("invalid-query", True)
+
+
+@pytest.mark.faults
+def test_no_other_keys_are_answered_with_the_same_noise(tmp_path: Path) -> None:
+    """A key file that another process replaced: with the noise of the sealed set, the difference would be exact."""
+    with Pair(tmp_path, curve_bits="0") as pair:
+        campaign = answering(pair)
+        path = pair.folder / "server0" / "data" / name(campaign) / "keys"
+        right = pair.ask(0, campaign, "ecdf", at="0.1,0.2")["counts"]
+        keys = KeyBatch.open(path, campaign.key_type(0).binder)
+        keys.take(np.arange(len(keys) - 1)).save(tmp_path / "others")
+        (tmp_path / "others").replace(path)
+        with pair.analyst(0) as client:
+            url = f"/v1/campaigns/{name(campaign)}/ecdf?at=0.1,0.2"
+            assert code(client.get(url)) == "unavailable"
+            until = time.monotonic() + 30
+            while (answer := client.get(url)).status_code != 200:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        assert answer.json()["counts"] == right
 
 
 @pytest.mark.faults

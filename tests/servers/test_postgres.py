@@ -1,17 +1,22 @@
 """PostgreSQL beside SQLite: the same storage, several processes, partitions that are dropped, errors by their names."""
 
 import os
+import signal
+import time
 from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
 
 from campaign.errors import BudgetExceeded, Problem, StorageBusy, StorageFull, UploadWithdrawn
+from campaign.spec import Campaign
 from harness.postgres import Postgres
-from servers.lifecycle.admission import NewUploads
-from servers.storage import dialects
+from servers.lifecycle.admission import NewUploads, Site
+from servers.storage import dialects, uploads
 from servers.storage.actions import Action
 from servers.storage.database import Damaged, Transaction, as_problem, persistently
 from servers.storage.jobs import Job
@@ -77,6 +82,33 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
         storage.ledger.spend(campaign.id, "more", 1.0, {0: 1.5}, NOW)
 
 
+@pytest.mark.parametrize("what", ["ids", "rows"])
+def test_uploads_come_in_order_by_the_index_before_anybody_has_analysed_them(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Part by part, each row once: to sort all that is left for each part would be a square."""
+    campaign, count = new_campaign(max_uploads=5000), 5000
+    storage.campaigns.add(campaign, "0" * 64, [])
+    with storage.engine.begin() as db:
+        db.exec_driver_sql("ALTER TABLE uploads_1 SET (autovacuum_enabled = off)")
+    rows = [(i.to_bytes(16, "big"), bytes(400)) for i in range(count)]
+    assert storage.uploads.add([NewUploads(campaign.id, rows)]) == [[]]
+    monkeypatch.setattr(uploads, "IDS", 100)
+    before = _read(storage)
+    parts = list(storage.uploads.ids(campaign.id) if what == "ids" else storage.uploads.rows(campaign.id, 100))
+    assert len(parts) == count // 100
+    assert count <= _read(storage) - before < 2 * count
+
+
+def _read(storage: Storage) -> int:
+    """Entries of the uploads' indices that were read so far."""
+    with storage.engine.connect() as db:
+        db.exec_driver_sql("SELECT pg_stat_force_next_flush()")
+        db.commit()
+        read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'uploads_1'"
+        return int(db.exec_driver_sql(read).scalar_one())
+
+
 def test_two_who_start_at_once_make_the_tables_once(postgres: Postgres) -> None:
     url, children = postgres.database(), []
     for _ in range(3):
@@ -107,6 +139,77 @@ def test_errors_are_what_they_are(storage: Storage) -> None:
         raised = problem_of(f"DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{name}'; END $$")
         assert type(raised) is kind, name
         assert (raised.retry_after == 0) == (name in ("serialization_failure", "deadlock_detected")), name
+
+
+def each_with_one(campaign: Campaign, sender: str | None) -> list[NewUploads]:
+    return [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")], sender) for i in range(3)]
+
+
+def test_what_waits_together_does_not_exceed_a_limit_together(storage: Storage) -> None:
+    """Three requests in one transaction, each of which would fit alone."""
+    site = Site("s", "Site", "5" * 64, quota=2)
+    for changes, sender in (
+        ({"max_uploads": 2, "min_uploads": 2}, None),
+        ({"admission": "invited", "max_instances": 2}, "1" * 64),
+        ({"admission": "sites"}, site.id),
+    ):
+        campaign = new_campaign(**changes)
+        storage.campaigns.add(campaign, None if sender else "0" * 64, ["1" * 64] if sender == "1" * 64 else [])
+        if sender == site.id:
+            storage.sites.add(campaign.id, [site])
+        failures = [
+            len(outcome)
+            for outcome in storage.uploads.add(each_with_one(campaign, sender))
+            if isinstance(outcome, list)
+        ]
+        assert failures == [0, 0, 1], changes
+        assert storage.uploads.counts()[campaign.id] == storage.campaigns.get(campaign.id).stored == 2
+
+
+WHOLE: dict[str, Any] = {}
+CAMPAIGN, SHARED, OTHER = {"of": b"c"}, {"of": b"c", "shared": True}, {"of": b"d"}
+
+
+@pytest.mark.parametrize(
+    ("held", "wanted", "waits"),
+    [
+        (WHOLE, WHOLE, True),
+        (WHOLE, CAMPAIGN, True),
+        (WHOLE, SHARED, True),
+        (CAMPAIGN, WHOLE, True),
+        (SHARED, WHOLE, True),
+        (CAMPAIGN, SHARED, True),
+        (SHARED, CAMPAIGN, True),
+        (SHARED, SHARED, False),
+        (CAMPAIGN, OTHER, False),
+    ],
+)
+def test_who_waits_for_whom(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, held: dict[str, Any], wanted: dict[str, Any], waits: bool
+) -> None:
+    monkeypatch.setattr(dialects.postgres, "LOCK_S", 1)
+    ends = pytest.raises(StorageBusy) if waits else nullcontext()
+    with (
+        closing(Storage(postgres.database())) as storage,
+        Transaction(storage.engine, **held),
+        ends,
+        Transaction(storage.engine, **wanted),
+    ):
+        pass
+
+
+def test_too_few_connections_are_said(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialects.postgres, "_POOL", {"pool_size": 1, "max_overflow": 0, "pool_timeout": 0.1})
+    with closing(Storage(postgres.database())) as storage:
+        campaign = new_campaign()
+        storage.campaigns.add(campaign, "0" * 64, [])
+        with storage.engine.connect():
+            outcome = storage.uploads.add([NewUploads(campaign.id, [(bytes(16), b"key")])])[0]
+            with pytest.raises(StorageBusy, match="all connections"):
+                storage.waves.agree(campaign.id)
+            with storage.leading("this") as one:
+                assert not one.leads()
+        assert isinstance(outcome, StorageBusy)
 
 
 def test_what_came_between_is_tried_again(storage: Storage) -> None:
@@ -144,6 +247,47 @@ def test_one_process_leads_and_another_takes_over(storage: Storage) -> None:
             assert not mine.leads()
 
 
+def test_a_process_that_is_stopped_while_it_copies_holds_nobody_up(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL waits for the rest of the rows for ever, and is not idle."""
+    monkeypatch.setattr(dialects.postgres, "LOCK_S", 1)
+    url, campaign = postgres.database(), new_campaign()
+    storage = Storage(url)
+    storage.campaigns.add(campaign, "0" * 64, [])
+    storage.close()  # not to be shared with a fork
+    pid = os.fork()
+    if not pid:
+        _stop_while_copying(url, campaign)
+    try:
+        os.waitpid(pid, os.WUNTRACED)
+        started = time.monotonic()
+        assert storage.uploads.withdraw(campaign.id, [bytes(16)], None) == (0, [])
+        assert time.monotonic() - started < 10
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0  # it was told that nothing was stored
+    assert storage.uploads.counts() == {}
+    storage.close()
+
+
+def _stop_while_copying(url: str, campaign: Campaign) -> None:
+    write = psycopg.Copy.write
+
+    def stop(copy: "psycopg.Copy", data: bytes) -> None:
+        write(copy, data[:100])
+        os.kill(os.getpid(), signal.SIGSTOP)
+        write(copy, data[100:])
+
+    psycopg.Copy.write = stop  # type: ignore[method-assign, assignment]
+    try:
+        outcome = Storage(url).uploads.add([NewUploads(campaign.id, [(bytes(16), b"key" * 100)])])[0]
+        os._exit(0 if isinstance(outcome, StorageBusy) else 1)
+    finally:
+        os._exit(2)
+
+
 def test_a_database_that_goes_away_is_said_and_comes_back(postgres: Postgres, storage: Storage) -> None:
     campaign = new_campaign()
     storage.campaigns.add(campaign, "0" * 64, [])
@@ -155,6 +299,20 @@ def test_a_database_that_goes_away_is_said_and_comes_back(postgres: Postgres, st
         storage.waves.agree(campaign.id)
     postgres.start()
     assert storage.uploads.add([NewUploads(campaign.id, [(bytes(16), b"key")])]) == [[]]
+
+
+@pytest.mark.parametrize("why", ["away", "locked"])
+def test_a_database_that_is_away_at_the_start_is_not_called_damaged(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Who restores an older one for that publishes a second time about the same people."""
+    monkeypatch.setattr(dialects.postgres, "LOCK_S", 1)
+    url = postgres.database()
+    with closing(Storage(url)) as other, Transaction(other.engine), pytest.raises(Damaged) as caught:
+        Storage(url if why == "locked" else "postgresql://fss@127.0.0.1:9/fss")
+    assert "cannot be used now" in str(caught.value)
+    assert "restore" not in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_database_that_may_lose_what_it_acknowledged_is_refused(postgres: Postgres) -> None:
@@ -174,3 +332,17 @@ def test_where_the_driver_is_missing_it_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sa, "create_engine", missing)
     with pytest.raises(Damaged, match=r"pip install 'fss-ecdf\[server,postgres\]'"):
         Storage("postgresql://x/y")
+
+
+def test_however_many_senders_there_are_few_locks_are_held(storage: Storage) -> None:
+    """All locks of all transactions share a table of some thousands; the same sender always meets the same lock."""
+    campaign, held = new_campaign(), []
+    locks = "SELECT objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
+    for senders in ([f"{i:064x}" for i in range(5000)], ["0" * 64]):
+        with Transaction(storage.engine, campaign.id, shared=True) as db:
+            dialects.of(storage.engine).lock_senders(db, campaign.id, senders)
+            held.append(set(db.exec_driver_sql(locks).scalars()))
+    many, one = held
+    assert one < many
+    assert len(one) == 3  # the whole, the campaign, the sender
+    assert len(many) <= 2 + 512

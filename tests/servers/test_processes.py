@@ -1,5 +1,7 @@
 """Several processes of one server: whichever is asked knows what the others did, and goes on where they ended."""
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
+from campaign.spec import Campaign, to_base64url
 from harness import haproxy
 from harness.fleet import Fleet
 from harness.live import Pair, envelopes, name
@@ -68,10 +70,17 @@ def test_what_one_process_deletes_no_other_answers(fleet: Fleet) -> None:
     for process in (first, second):
         with fleet.direct(0, process, fleet.servers[0].analyst) as client:
             assert client.get(f"/v1/campaigns/{name(campaign)}/curve").status_code == 200
+    peer = (fleet.home(1) / "peer.token").read_text().strip()
+    shares = {"digest": to_base64url(campaign.digest), "positions": "all"}
+    with fleet.direct(0, second, peer) as client:
+        assert client.post(f"/v1/peer/campaigns/{name(campaign)}/shares", json=shares).status_code == 200
     with fleet.direct(0, first, fleet.servers[0].operator) as client:
         assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
     with fleet.direct(0, second, fleet.servers[0].analyst) as client:
         assert client.get(f"/v1/campaigns/{name(campaign)}/curve").json()["type"].endswith("campaign-deleted")
+    with fleet.direct(0, second, peer) as client:
+        refused = client.post(f"/v1/peer/campaigns/{name(campaign)}/shares", json=shares)
+        assert refused.json()["type"].endswith("campaign-deleted")
     with fleet.direct(0, second, fleet.upload_tokens[campaign.id]) as client:
         refused = client.post(f"/v1/campaigns/{name(campaign)}/uploads", content=envelopes(campaign, np.arange(1))[0])
     assert refused.status_code >= 400
@@ -88,6 +97,38 @@ def test_a_worker_that_is_killed_is_followed_by_another(fleet: Fleet) -> None:
     fleet.wait_ready(campaign, seconds=60)
     for role in (0, 1):
         fleet.start_member(role, "work0")
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_a_worker_that_is_stopped_and_wakes_up_changes_nothing(fleet: Fleet, checked: bool) -> None:
+    """For longer than a lease, in the middle of its work; the others have finished it by then."""
+    campaign = new_campaign(checked=checked)
+    positions = campaign.place(values(6000)).positions
+    fleet.create(campaign)
+    fleet.upload_values(campaign, positions)
+    fleet.seal(campaign)
+    stopped = [fleet.members[role]["work0"] for role in (0, 1)]
+    for process in stopped:
+        assert process is not None
+        os.kill(process.pid, signal.SIGSTOP)
+    try:
+        fleet.wait_ready(campaign, seconds=60)
+        before = [fleet.noise_secrets(role, campaign) for role in (0, 1)]
+        answer = fleet.ask(0, campaign, "curve")["counts"]
+    finally:
+        for process in stopped:
+            assert process is not None
+            os.kill(process.pid, signal.SIGCONT)
+    time.sleep(3)
+    fleet.wait_ready(campaign)
+    assert [fleet.noise_secrets(role, campaign) for role in (0, 1)] == before
+    assert answer == published(fleet, campaign, positions)[: campaign.grid.size].tolist()
+    for role in (0, 1):
+        for api in fleet.names("api"):
+            with fleet.direct(role, api, fleet.servers[role].analyst) as client:
+                assert client.get(f"/v1/campaigns/{name(campaign)}/curve").json()["counts"] == answer
+        left = {path.name.split("-")[0] for path in (fleet.home(role) / "data" / name(campaign)).iterdir()}
+        assert left <= {"keys", "curve", "noised", "release", "evidence", "messages"}, left
 
 
 def test_an_upload_survives_the_process_that_took_it(fleet: Fleet) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from campaign.errors import Problem, StorageBusy, StorageFull
+from campaign.errors import CampaignSealed, Problem, StorageBusy, StorageFull
 from campaign.spec import Campaign
 from servers.lifecycle.admission import NewUploads
 from servers.storage.database import Damaged, Transaction, as_problem, lock
@@ -19,6 +19,7 @@ from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.objects import set_checksum
 from servers.storage.schema import META
 from servers.storage.storage import Storage
+from servers.storage.waves import UploadSet
 from tests.servers.conftest import new_campaign
 
 
@@ -195,3 +196,39 @@ def test_uploads_are_read_in_parts_and_nobody_is_kept_waiting(storage: Storage, 
     read_parts += list(parts)
     assert [len(part) for part in read_parts] == [3, 3, 1]
     assert [row for part in read_parts for row in part] == [(i, b"key" + i) for i in sorted(ids)]
+
+
+def test_nothing_is_done_by_the_number_of_an_older_freeze(storage: Storage) -> None:
+    """A sealing that was overtaken by another one's thaw has seen uploads of before."""
+    campaign, ids = new_campaign(min_uploads=1), [bytes([i]) * 16 for i in range(3)]
+    storage.campaigns.add(campaign, "0" * 64, [])
+    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+    for _ in range(2):
+        storage.waves.agree(campaign.id)
+        frozen = storage.waves.freeze(campaign.id, closed=False)
+        if frozen.freezes == 1:
+            storage.waves.thaw(campaign.id, 1)
+    checksum = set_checksum(b"".join(ids))
+    for act in (
+        lambda: storage.waves.fix(campaign.id, 1, checksum, []),
+        lambda: storage.waves.thaw(campaign.id, 1),
+        lambda: storage.waves.propose_leaving(campaign.id, 1, checksum, ids[:1]),
+    ):
+        with pytest.raises(CampaignSealed):
+            act()
+    assert storage.waves.get(campaign.id) == frozen
+    assert storage.waves.fix(campaign.id, 2, checksum, []).sealed.count == 3
+
+
+def test_the_end_of_a_check_of_another_set_settles_nothing(storage: Storage) -> None:
+    """By a worker that was stopped while the wave was opened, filled and fixed again."""
+    campaign, ids = new_campaign(min_uploads=1, checked=True), [bytes([i]) * 16 for i in range(3)]
+    storage.campaigns.add(campaign, "0" * 64, [])
+    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+    storage.waves.agree(campaign.id)
+    storage.waves.freeze(campaign.id, closed=False)
+    fixed = storage.waves.fix(campaign.id, 1, set_checksum(b"".join(ids)), [])
+    older = UploadSet(1, set_checksum(ids[0]), 0, set_checksum(b"".join(ids[:2])), b"k" * 32)
+    assert storage.waves.settle(campaign.id, set_checksum(b"".join(ids[:2])), ids[1:2], older) == fixed
+    assert storage.waves.get(campaign.id) == fixed
+    assert storage.uploads.counts() == {campaign.id: 3}

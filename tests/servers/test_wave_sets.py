@@ -1,5 +1,6 @@
 """Waves in one server's storage: what closing a wave does to uploads, and what nobody can make it do."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,8 +27,10 @@ def made(storage: Storage, **changes: object) -> Campaign:
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> Storage:
-    return Storage(f"sqlite:///{tmp_path / 'server.db'}")
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    opened = Storage(f"sqlite:///{tmp_path / 'server.db'}")
+    yield opened
+    opened.close()
 
 
 def send(storage: Storage, spec: Campaign, *names: bytes) -> list[str]:

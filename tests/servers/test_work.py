@@ -6,19 +6,16 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from campaign.spec import Campaign
-from harness.live import Pair, envelopes
+from harness.live import Pair
 from servers.compute.executor import Here
 from servers.compute.worker import Part, Slice, slice_sum
-from servers.lifecycle import admission, work
+from servers.lifecycle import work
 from servers.server import Server, no_crash
 from servers.settings import load
 from servers.storage.jobs import READY
-from servers.storage.objects import set_checksum
-from tests.servers.conftest import new_campaign
+from tests.servers.conftest import fixed
 
 
 class Held(Here):
@@ -50,18 +47,6 @@ async def working(folder: Path) -> AsyncIterator[tuple[Server, Held]]:
         await server.stop()
 
 
-def sealed(server: Server) -> Campaign:
-    campaign = new_campaign()
-    server.storage.campaigns.add(campaign, "0" * 64, [])
-    rows = admission.rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
-    assert server.storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
-    server.storage.waves.agree(campaign.id)
-    freeze = server.storage.waves.freeze(campaign.id, closed=False).freezes
-    ids = sorted(upload_id for upload_id, _ in rows)
-    server.storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids)), [])
-    return campaign
-
-
 async def until(reached: Callable[[], bool]) -> None:
     async with asyncio.timeout(30):
         while not reached():
@@ -71,7 +56,7 @@ async def until(reached: Callable[[], bool]) -> None:
 def test_keys_do_not_wait_for_the_curve_of_another_wave(tmp_path: Path) -> None:
     async def play() -> None:
         async with working(tmp_path) as (server, held):
-            campaigns = [await server.writer.run(lambda: sealed(server)) for _ in range(work.AT_ONCE)]
+            campaigns = [await server.writer.run(lambda: fixed(server.storage)[0]) for _ in range(work.AT_ONCE)]
             waves, jobs = server.storage.waves, server.storage.jobs
             await until(lambda: all(waves.get(c.id).sealed.key_file is not None for c in campaigns))
             assert not any(jobs.get(c.id).phase == READY for c in campaigns)
@@ -102,7 +87,7 @@ def test_a_passing_fault_does_not_end_the_work(tmp_path: Path, monkeypatch: pyte
             for what in real:
                 monkeypatch.setattr(jobs, what, failing(what))
             server.workman._clock = iter(range(0, 1000, 20)).__next__  # every look is after the last lease
-            campaign = await server.writer.run(lambda: sealed(server))
+            campaign = await server.writer.run(lambda: fixed(server.storage)[0])
             await until(lambda: jobs.get(campaign.id).phase == READY)
             assert failed == {"take", "note"}
 

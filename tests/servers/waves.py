@@ -37,7 +37,7 @@ def waves_of(pair: Pair, campaign: Campaign, role: int = 0) -> dict[str, Any]:
 
 
 def until_released(pair: Pair, campaign: Campaign, release: str | None, waves: int = 0, seconds: float = 60) -> None:
-    """Until both servers have a release, and its wave's job is done; or have got to so many waves."""
+    """Until both servers have a release, and the jobs of all waves up to its own are done; or have got to so many."""
     until = time.monotonic() + seconds
     for role in (0, 1):
         while True:
@@ -46,7 +46,7 @@ def until_released(pair: Pair, campaign: Campaign, release: str | None, waves: i
             made = {r["name"]: r["at"] for r in found["releases"]}
             if release is None and len(found["waves"]) >= waves:
                 break
-            if release in made and jobs[made[release]] == "ready":
+            if release in made and all(jobs[number] in (None, "ready") for number in jobs if number <= made[release]):
                 break
             assert time.monotonic() < until, (found, jobs)
             time.sleep(0.05)

@@ -9,10 +9,12 @@ first, then one subject, then senders in their order, so nobody waits in a circl
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from zlib import crc32
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from campaign.errors import Problem, StorageBusy, StorageFull
 
@@ -24,12 +26,12 @@ else:
     _Error = psycopg.Error
 
 ALONE = False
-ERRORS: tuple[type[Exception], ...] = (DBAPIError, _Error)
+ERRORS: tuple[type[Exception], ...] = (DBAPIError, _Error, PoolTimeout)
 
 # A lock is waited for as long as SQLite's; a process that was stopped in a transaction, or whose machine went away,
 # does not hold others up for longer than half a minute.
+LOCK_S = 20
 _OPTIONS = {
-    "lock_timeout": "20s",
     "idle_in_transaction_session_timeout": "30s",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
@@ -37,11 +39,19 @@ _OPTIONS = {
 }
 _POOL = {"pool_size": 8, "max_overflow": 24, "pool_timeout": 20}
 _DISK_FULL, _READ_ONLY, _BROKEN_RULE = "53100", "25006", "23"
+_TIMEOUT = "55P03"
+# Who is stopped while it copies is not idle for PostgreSQL, whose own timeouts do not end it: those who wait do.
+_END_STOPPED = """
+SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity
+WHERE datname = current_database() AND usename = current_user AND state = 'active' AND wait_event = 'ClientRead'
+AND query LIKE 'COPY uploads\\_%%' AND query_start < clock_timestamp() - make_interval(secs => %s)
+"""
+_SENDERS = 512  # locks for the senders of a campaign
 _AGAIN = ("40001", "40P01")  # serialization failure, deadlock: nothing was done, and doing it again may well succeed
 
 
 def connect(url: sa.URL) -> Engine:
-    options = " ".join(f"-c {name}={value}" for name, value in _OPTIONS.items())
+    options = " ".join(f"-c {name}={value}" for name, value in {"lock_timeout": f"{LOCK_S}s", **_OPTIONS}.items())
     arguments = {"options": options, "connect_timeout": 10, "application_name": "fss-server"}
     return sa.create_engine(
         url.set(drivername="postgresql+psycopg"), hide_parameters=True, connect_args=arguments, **_POOL
@@ -49,6 +59,19 @@ def connect(url: sa.URL) -> Engine:
 
 
 def begin(db: Connection, of: bytes | None, shared: bool) -> None:
+    try:
+        _take_locks(db, of, shared)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _TIMEOUT:
+            raise
+        db.rollback()
+        if not db.exec_driver_sql(_END_STOPPED, (LOCK_S * 0.9,)).all():
+            raise
+        db.rollback()
+        _take_locks(db, of, shared)
+
+
+def _take_locks(db: Connection, of: bytes | None, shared: bool) -> None:
     if of is None:
         db.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_lock(b"whole"),))
         return
@@ -58,8 +81,12 @@ def begin(db: Connection, of: bytes | None, shared: bool) -> None:
 
 
 def lock_senders(db: Connection, campaign_id: bytes, senders: Sequence[str]) -> None:
-    for number in sorted({_lock(b"sender", campaign_id, sender.encode()) for sender in senders}):
-        db.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (number,))
+    """Row by row, so in their order. Many senders share a lock: PostgreSQL has room for some thousands in all."""
+    locks = sorted(
+        {_lock(b"sender", campaign_id, str(crc32(sender.encode()) % _SENDERS).encode()) for sender in senders}
+    )
+    if locks:
+        db.exec_driver_sql("SELECT pg_advisory_xact_lock(one) FROM unnest(%s::bigint[]) AS one", (locks,))
 
 
 def _lock(*names: bytes) -> int:
@@ -67,7 +94,20 @@ def _lock(*names: bytes) -> int:
     return int.from_bytes(digest[:8], "big", signed=True)
 
 
+def read_in_order(db: Connection) -> None:
+    """Before a table is analysed it is taken for small, and every part of it would come of sorting all that is left."""
+    db.exec_driver_sql("SET LOCAL enable_sort = off")
+
+
+@contextmanager
+def reading_everywhere(db: Connection) -> Iterator[None]:  # noqa: ARG001
+    """Its pages are in a memory of its own."""
+    yield
+
+
 def as_problem(error: Exception) -> Problem:
+    if isinstance(error, PoolTimeout):
+        return StorageBusy("all connections to the database are in use; nothing was stored", retry_after=5)
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     if state is not None and state.startswith(_BROKEN_RULE):
         return Problem("two writes contradicted each other; nothing was stored")
@@ -143,7 +183,7 @@ class _Candidate:
                     return False
                 self._db = db
             self._db.exec_driver_sql("SELECT 1")
-        except DBAPIError:
+        except (DBAPIError, PoolTimeout):
             self.close()
             return False
         return True
