@@ -1,7 +1,8 @@
-"""python -m bench docs: write the parts of docs/ that follow from the code (problems) or from a run (speed)."""
+"""python -m bench docs: write the parts of docs/ that follow from the code (problems) or from runs (figures)."""
 
 import json
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,38 @@ from campaign.errors import Problem, problems
 WIDTH = 120
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 START, END = "<!-- problems: made by python -m bench docs -->", "<!-- end of problems -->"
-SPEED_START, SPEED_END = "<!-- speed: made by python -m bench docs from performance.json -->", "<!-- end of speed -->"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A table of a page, and the run beside it that it is made of."""
+
+    page: str
+    run: str
+    only: str = ""  # keys that begin so
+    left_out: str = "-"  # and not those that begin so
+
+    @property
+    def start(self) -> str:
+        return f"<!-- measured: made by python -m bench docs from {self.run} -->"
+
+    end = "<!-- end of measured -->"
+
+    def table(self) -> str:
+        run = json.loads((DOCS / self.run).read_text())
+        wanted = {key: value for key, value in run["results"].items() if self._is_shown(key)}
+        return figures_table({**run, "results": wanted})
+
+    def _is_shown(self, key: str) -> bool:
+        return key.startswith(self.only) and not key.startswith(self.left_out)
+
+
+MEASURED = [
+    Measured("performance.md", "performance.json", left_out="slice"),
+    Measured("operations.md", "system.json"),
+    Measured("scale.md", "scale.json", left_out="seal"),
+    Measured("scale.md", "scale-sealing.json", only="seal"),
+]
 
 
 def problem_table(kinds: list[type[Problem]] | None = None) -> str:
@@ -18,19 +50,17 @@ def problem_table(kinds: list[type[Problem]] | None = None) -> str:
     return "\n".join(["| code | status | meaning |", "| --- | --- | --- |", *rows])
 
 
-def speed_table(run: dict[str, Any] | None = None) -> str:
-    """What `python -m bench core --json docs/performance.json` measured of the keys, and where."""
-    run = run or json.loads((DOCS / "performance.json").read_text())
-    load = run["load"][0]
+def figures_table(run: dict[str, Any]) -> str:
+    """What a benchmark's `--json` wrote: where it ran, and each figure with its goal."""
+    kernel = f"native kernel with {run['instructions']}" if run["backend"] == "native" else "without the native kernel"
     head = (
         f"`{run['command']}`, commit {run['commit']}, seed {run['seed']}: {run['cpu']}, {run['cores']} cores, "
-        f"load {load:.1f} at the end, native kernel with {run['instructions'] or 'nothing'}."
+        f"load {run['load'][0]:.1f} at the end, {kernel}."
     )
     rows = [
         f"| `{key}` | {'not run' if value is None else f'{value:.3g}'} | {run['goals'].get(key, {}).get('goal', '')} "
         f"| {run['what'][key]} |"
         for key, value in run["results"].items()
-        if not key.startswith("slice")
     ]
     return "\n".join([head, "", "| key | value | goal | what |", "| --- | --- | --- | --- |", *rows])
 
@@ -38,14 +68,15 @@ def speed_table(run: dict[str, Any] | None = None) -> str:
 def main(argv: list[str]) -> int:
     del argv
     write_between(DOCS / "protocol.md", START, END, problem_table())
-    write_between(DOCS / "performance.md", SPEED_START, SPEED_END, speed_table())
+    for measured in MEASURED:
+        write_between(DOCS / measured.page, measured.start, measured.end, measured.table())
     return 0
 
 
 def write_between(target: Path, start: str, end: str, text: str) -> None:
     """Replace what stands between two markers of a page."""
     before, rest = target.read_text().split(start)
-    after = rest.split(end)[1]
+    after = rest.split(end, 1)[1]
     target.write_text(f"{before}{start}\n{wrapped(text)}\n{end}{after}")
     print(f"wrote {target.name}")
 

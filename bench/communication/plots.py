@@ -93,16 +93,18 @@ def _by_queries(measured: Found) -> Figure:
     axes.axhline(floor, color="#777777", linestyle=":", linewidth=1.2)
     axes.annotate(
         f"keys and proofs alone: {floor / 1000:.2f} kB",
-        (1, floor),
-        (3, 4),
+        (0.99, floor),
+        (0, 4),
+        xycoords=axes.get_yaxis_transform(),
         textcoords="offset points",
+        ha="right",
         fontsize=8.5,
         color="#555555",
     )
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     _bytes_on_y(axes)
-    axes.set_ylim(bottom=6e2)
+    axes.set_ylim(bottom=1.2e2)  # room for what is said below the lines
     axes.set_xlabel("questions |B|")
     axes.set_title(
         f"One party, TLS and HTTP included (n = {measured.plan.n}, N = {_power(measured.plan.bits)})", fontsize=10
@@ -116,7 +118,7 @@ def _mark(axes: Axes, at: int, height: float, right: float, which: str) -> None:
     axes.plot([at], [height], marker="*", markersize=13, color="black", zorder=4)
     line = {"arrowstyle": "-", "color": "#555555"}
     note = f"ours is cheaper from\n{at} questions on\n({which})"
-    axes.annotate(note, (at, height), (at * right, height / 8), fontsize=8.5, arrowprops=line)
+    axes.annotate(note, (at, height), (at * right, height / 40), fontsize=8.5, arrowprops=line)
 
 
 def _power(bits: int) -> str:

@@ -1,4 +1,4 @@
-"""python -m bench scale: PostgreSQL beside SQLite, and a Dask cluster beside the local pool, on this machine.
+"""python -m bench scale: PostgreSQL beside SQLite, a Dask cluster beside the local pool, and sealing, on this machine.
 
 Both databases flush every commit to the disk. What is compared runs in turn; a figure is the median of its ratios.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench import output
 from bench.output import Result, print_table, write_json
-from bench.scale import evaluation, ingest
+from bench.scale import evaluation, ingest, sealing
 from bench.system.run import new_campaign
 from harness.postgres import NoPostgres, Postgres
 
@@ -18,9 +18,12 @@ from harness.postgres import NoPostgres, Postgres
 def main(argv: list[str]) -> int:
     parser = output.parser("scale", __doc__)
     parser.add_argument("--keys", type=int, default=100_000, help="keys of the bulk measurement")
-    parser.add_argument("--singles", type=int, default=5000, help="uploads of one key")
+    parser.add_argument("--singles", type=int, default=20_000, help="uploads of one key")
     parser.add_argument("--many", type=int, default=0, help="fill one campaign to so many, e.g. 10000000")
     parser.add_argument("--evaluated", type=int, default=200_000, help="keys of the evaluation; 0 leaves it out")
+    parser.add_argument(
+        "--sealed", type=int, default=200_000, help="ids of the sealing, e.g. 10000000; 0 leaves it out"
+    )
     parser.add_argument("--bits", type=int, default=15)
     parser.add_argument("--writers", type=int, default=2, help="processes that write to PostgreSQL")
     parser.add_argument("--repeats", type=int, default=3)
@@ -33,12 +36,15 @@ def main(argv: list[str]) -> int:
             with Postgres(durable=True) as postgres:
                 results = _ingest(args.repeats, args.keys, args.singles, args.writers, figures, folder, postgres)
                 results.append(_many(args.many, postgres))
+                sealed, sealings = sealing.results(args.sealed, args.seed, folder, postgres)
         except NoPostgres as error:
             print(error)
             results = []
+            sealed, sealings = sealing.results(args.sealed, args.seed, folder, None)
+        results += sealed
         results += _evaluation(args.repeats, args.evaluated, args.bits, args.seed, figures, folder)
     print_table(results)
-    write_json(args.json, results, args.seed, figures=figures)
+    write_json(args.json, results, args.seed, figures=figures, sealings=sealings)
     return 0
 
 

@@ -23,7 +23,7 @@ from servers.storage.storage import Storage
 ROUNDS = 5
 PER_REQUEST = 1000
 BULKS = 20  # requests of a round
-_INSERT = "INSERT INTO uploads (campaign, id, key) VALUES (1, ?, ?)"
+_INSERT = "INSERT INTO uploads (campaign, id, key, wave) VALUES (1, ?, ?, 0)"
 
 
 def results(args: argparse.Namespace, campaign: Campaign) -> list[Result]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from bench import output
+from bench.measure import status_mb
 from bench.output import Result, print_table, write_json
 from bench.system import costs
 from bench.system.connection import Connection
@@ -207,7 +208,7 @@ def _memory(args: argparse.Namespace) -> list[Result]:
         copying = _copy([pair.folder / f"server{role}" / "data" / name(campaign) / "keys" for role in (0, 1)])
         process = pair.processes[0]
         assert process is not None
-        mb, peak = (_status_mb(process.pid, field) for field in ("RssAnon", "VmHWM"))
+        mb, peak = (status_mb(process.pid, field) for field in ("RssAnon", "VmHWM"))
     return [
         Result("seal_many_s", sealing, f"sealing {args.many} uploads on both servers, key files written"),
         Result("copy_many_s", copying, "copying both key files, with fsync"),
@@ -227,10 +228,3 @@ def _copy(files: Sequence[Path]) -> float:
             target.flush()
             os.fsync(target.fileno())
     return time.perf_counter() - started
-
-
-def _status_mb(pid: int, field: str) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    raise LookupError(field)
