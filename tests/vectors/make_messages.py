@@ -24,6 +24,9 @@ def _campaigns() -> dict[str, dict[str, Any]]:
     linear = {"kind": "linear", "values": "float", "from": 0.0, "to": 1.0, "step": 0.01}
     whole = {"kind": "linear", "values": "integer", "from": 0.0, "to": 6.0, "step": 1.0}
     tiny = {"kind": "linear", "values": "float", "from": 0.0, "to": 0.0001, "step": 0.00001}
+    factors = {"kind": "logarithmic", "values": "float", "from": 20.0, "to": 10000000.0, "count": 506}
+    days = {"kind": "linear", "values": "date", "from": "2026-01-01", "to": "2026-12-31", "step": 7.0}
+    classes = {"kind": "explicit", "values": "float", "at": [10000.0, 20000.0, 35000.0, 50000.0, 1000000.0]}
     found: dict[str, dict[str, Any]] = {
         "risk": {"title": "Risk", "question": "Which risk?", "epsilon": 1.0, "grid": linear, "strata": ["no", "yes"]},
         "points": {
@@ -54,6 +57,9 @@ def _campaigns() -> dict[str, dict[str, Any]]:
             },
         },
         "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "grid": whole, "scheme": "dpf"},
+        "orders of magnitude": {"title": "x", "question": "x", "epsilon": 1.0, "grid": factors},
+        "days": {"title": "x", "question": "x", "epsilon": 1.0, "grid": days, "strata": ["no", "yes"]},
+        "classes": {"title": "x", "question": "x", "epsilon": 1.0, "grid": classes},
     }
     for name, fields in found.items():
         fields["id"] = page.text(_id(name))
@@ -63,17 +69,20 @@ def _campaigns() -> dict[str, dict[str, Any]]:
 
 
 # Stratum and value of each upload.
-VALUES = {
+VALUES: dict[str, list[tuple[int, float | str]]] = {
     "risk": [(0, 0.0), (0, 0.3), (1, 0.295), (1, 7.5), (1, -1.0), (0, 0.07)],
     "points": [(0, 0.0), (0, 3.0), (0, 6.0)],
     "small numbers": [(0, 0.00003), (0, 0.000031)],
     "weekly": [(0, 2.0), (0, 6.0)],
     "checked points": [(0, 5.0), (0, 0.0)],
+    "orders of magnitude": [(0, 20.0), (0, 20.526518), (0, 1e6), (0, 2e7), (0, 0.1)],
+    "days": [(0, "2026-01-01"), (1, "2026-03-01"), (1, "2025-12-31"), (0, "2027-01-01")],
+    "classes": [(0, 10000.0), (0, 10000.01), (0, 2e6)],
 }
 
 
 def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    thresholds = page.linear_thresholds(fields["grid"])
+    thresholds = page.thresholds_of(fields["grid"])
     bits = page.domain_bits(len(fields.get("strata", ["all"])), len(thresholds))
     positions = [page.position(thresholds, stratum, value) for stratum, value in VALUES[name]]
     count = len(positions)

@@ -226,6 +226,23 @@ def _shared(source: Source, number: int, generation: int, alphas: Any, made: Cam
     return [shared.envelope(server) for server in (0, 1)]
 
 
+def messages(probe: Probe) -> None:
+    """The frozen ones: digests, positions, and envelopes from the same randomness; point keys are not a page's."""
+    good = json.loads((VECTORS / "messages.json").read_text())["good"]
+    for case in good:
+        about = json.loads(case["canonical"])
+        assert probe.digest(case["canonical"]) == case["digest"], case["name"]
+        if about["scheme"] != "dcf":
+            assert probe.refusal("campaign", case["canonical"]) == "unknownScheme"
+            continue
+        rows = [[str(v["value"]), about["strata"][v["stratum"]]] for v in case["values"]]
+        positions = probe.place(case["canonical"], rows, 2)["positions"]
+        assert positions == [v["position"] for v in case["values"]], case["name"]
+        dealt = probe.dealt(case["canonical"], positions, "".join(case["ids"]), case["rand"])
+        assert dealt == case["envelopes"], case["name"]
+    assert {json.loads(case["canonical"])["grid"]["kind"] for case in good} == {"linear", "logarithmic", "explicit"}
+
+
 TABLES = [
     "score,outcome\n0.5,yes\n0.25,no\n",
     "\ufeffscore;outcome\r\n0.5;yes\r\n\r\n;no\r\n",

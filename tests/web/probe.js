@@ -99,6 +99,8 @@ globalThis.probe = {
     return { ...found, positions: Array.from(found.positions) };
   },
   csv: (text) => readCsv(text),
+  dealt: (text, positions, ids, rand) =>
+    new Sealer(readCampaign(text)).envelopes(positions, fromHex(ids), fromHex(rand)).map(toHex),
   // One batch of a receipt as both servers get it, with what stands in the receipt.
   envelopes(text, salt, token, number, generation, positions) {
     const campaign = new Campaign(readJson(text)), source = new Source(fromHex(salt), token);

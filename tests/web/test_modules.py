@@ -20,6 +20,7 @@ CHECKS = {
         checks.digests,
         checks.positions,
         checks.envelopes,
+        checks.messages,
         checks.tables,
         checks.refusals,
     )
@@ -37,6 +38,7 @@ def test_forty_thousand_random_keys(probe: Probe) -> None:
 
 # What is broken, how, and the check that must notice.
 MUTANTS = [
+    ("messages", "campaign.digest, 8", "campaign.digest, 9"),
     ("aes", "0x11b", "0x11d"),
     ("aes", "((x & 0x0000fc00) >>> 2)", "((x & 0x0000fc00) >>> 4)"),
     ("aes", "i === 0 || i === 1 || i === 3 || i === 4", "i === 0 || i === 1 || i === 3"),

@@ -4,6 +4,17 @@ import { chart, htmlElement, shortNumber } from "../charts.js";
 import { WHICH, asked, nearest, percent } from "./drawing.js";
 import { ask, draggable, rowsOf, slider, tableWithExport, withExports } from "./shared.js";
 
+// What chance does, or a calibrated score.
+const DIAGONAL = {
+  kind: "line",
+  series: 5,
+  dashed: true,
+  points: [
+    [0, 0],
+    [1, 1],
+  ],
+};
+
 export async function roc(view) {
   const { state, change } = view;
   const {
@@ -49,15 +60,7 @@ export async function roc(view) {
     y: { min: 0, max: 1, label: "true positive rate", format: percent },
     marks: [
       { kind: "area", points: [...lower, ...upper.reverse()] },
-      {
-        kind: "line",
-        series: 5,
-        dashed: true,
-        points: [
-          [0, 0],
-          [1, 1],
-        ],
-      },
+      DIAGONAL,
       { kind: "line", points: c.false_positive_rate.map((x, i) => [x, c.true_positive_rate[i]]) },
       { kind: "points", series: 1, points: [[c.false_positive_rate[here], c.true_positive_rate[here]]] },
     ],
@@ -87,17 +90,7 @@ export async function calibration(view) {
   );
   const found = await ask("calibration", { groups: state.groups ?? 10, ...asked(view) });
   const { about, columns: c } = found.calibration;
-  const marks = [
-    {
-      kind: "line",
-      series: 5,
-      dashed: true,
-      points: [
-        [0, 0],
-        [1, 1],
-      ],
-    },
-  ];
+  const marks = [DIAGONAL];
   if (found.smooth) {
     const s = found.smooth.columns;
     marks.push({
