@@ -103,7 +103,9 @@ def _scores(commands: Any) -> None:
         one.add_argument("--positive", action="append", metavar="NAME", help="default: the second of two strata")
     areas = _asking(commands, "compare-areas", "the difference of two AUCs, of four strata")
     for which in ("first", "second"):
-        areas.add_argument(f"--{which}", nargs=2, required=True, metavar=("NEGATIVE", "POSITIVE"))
+        areas.add_argument(
+            f"--{which}", nargs=2, required=True, metavar=("NEGATIVE", "POSITIVE"), help="strata of one AUC"
+        )
 
 
 def _survival(commands: Any) -> None:
@@ -115,7 +117,7 @@ def _survival(commands: Any) -> None:
 
 
 def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=help)
+    parser: argparse.ArgumentParser = program.add_command(commands, name, help)
     parser.set_defaults(module="analyst.commands", run=name.replace("-", "_"))
     known = os.environ.get("FSS_CAMPAIGN", "").split()
     parser.add_argument(
@@ -137,7 +139,9 @@ def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> arg
     ):
         which.add_argument(f"--{option}", type=int, metavar="N", help=f"of a campaign of waves: {what}")
     if tabular:
-        parser.add_argument("--smoothing", choices=SMOOTHINGS, default="isotonic")
+        parser.add_argument(
+            "--smoothing", choices=SMOOTHINGS, default="isotonic", help="of the curve; default: isotonic"
+        )
         parser.add_argument("--confidence", type=float, default=0.95, help="of intervals and bands")
         parser.add_argument("--interval", choices=("noise", "population"), default="population", help="to draw")
         parser.add_argument("--plot", type=Path, metavar="FILE", help="also draw it: .png, .svg or .pdf")
@@ -153,12 +157,12 @@ def _formats(parser: argparse.ArgumentParser) -> None:
 
 def _plan(commands: Any) -> None:
     help = "which epsilon, and how many parties, do I need? Asks nobody"
-    parser: argparse.ArgumentParser = commands.add_parser("plan", help=help, description=help)
+    parser: argparse.ArgumentParser = program.add_command(commands, "plan", help)
     parser.set_defaults(module="analyst.plan", run="plan")
     parser.add_argument("--thresholds", type=int, default=1000, help="of the grid")
-    parser.add_argument("--strata", type=int, default=1)
+    parser.add_argument("--strata", type=int, default=1, help="how many; default: one")
     parser.add_argument("--n", type=int, nargs="+", default=[1000, 10_000, 100_000], help="how many values in all")
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0])
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0], help="of the campaign")
     parser.add_argument("--accuracy", type=float, help="the standard error you want, as a fraction of n, like 0.01")
     parser.add_argument("--instances", type=int, default=1, help="how many values one party may give")
     _formats(parser)

@@ -23,6 +23,7 @@ Digest = Annotated[
     bytes,
     BeforeValidator(lambda v: from_base64url(v, DIGEST_BYTES, "a campaign's digest")),
     PlainSerializer(to_base64url),
+    Field(description="of the campaign"),
 ]
 Threshold = float | int | str
 Position = Annotated[int, Field(ge=0, lt=1 << 32)]
@@ -95,9 +96,11 @@ TokenHash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class NewCampaign(Message):
     """An operator creates a campaign: its fields, and the hashes of the tokens that admit parties to it."""
 
-    campaign: dict[str, Any]
-    upload_token: TokenHash | None = None
-    invitations: Annotated[list[TokenHash], FailFast()] = Field(default_factory=list, max_length=1_000_000)
+    campaign: dict[str, Any] = Field(description="its fields")
+    upload_token: TokenHash | None = Field(default=None, description="SHA-256 of the one token, if it is open")
+    invitations: Annotated[list[TokenHash], FailFast()] = Field(
+        default_factory=list, max_length=1_000_000, description="SHA-256 of each token, if parties are invited"
+    )
 
 
 SITE_ID_BYTES = 16
@@ -113,16 +116,20 @@ class NewSite(Message):
 
 
 class NewSites(Message):
-    sites: Annotated[list[NewSite], FailFast()] = Field(min_length=1, max_length=100_000)
+    sites: Annotated[list[NewSite], FailFast()] = Field(
+        min_length=1,
+        max_length=100_000,
+        description="id (16 bytes in hexadecimal), label, token's SHA-256, quota of each",
+    )
 
 
 class SiteChange(Message):
     """What an operator changes about a site; fields that are not given stay."""
 
-    state: Literal["active", "paused", "revoked"] | None = None
-    token: TokenHash | None = None
-    quota: int | None = Field(default=None, ge=1, le=MAX_UPLOADS)
-    withdraw: bool = False  # erase what it sent, while nothing is sealed
+    state: Literal["active", "paused", "revoked"] | None = Field(default=None, description="whether it may send")
+    token: TokenHash | None = Field(default=None, description="SHA-256 of another token; the old one opens nothing")
+    quota: int | None = Field(default=None, ge=1, le=MAX_UPLOADS, description="uploads that it may send in all")
+    withdraw: bool = Field(default=False, description="erase what it sent, while nothing is sealed")
 
 
 class CampaignCreated(Message):
@@ -139,27 +146,27 @@ class UploadFailure(Message):
 class UploadResult(Message):
     """What of an upload failed; everything else is stored for good."""
 
-    failures: list[UploadFailure] = Field(default_factory=list)
+    failures: list[UploadFailure] = Field(default_factory=list, description="id, code and detail of each not stored")
 
 
 class Answer(Message):
     """What every answer says about itself. Counts are signed: noise may take them below zero or above n."""
 
     digest: Digest
-    n: int = Field(ge=0)
-    epsilon: float
-    mechanism: str
-    checked: bool
-    stratum: str
-    made_of: list[str] = Field(default_factory=list)  # of a campaign of waves: the releases it is the sum of
+    n: int = Field(ge=0, description="values in the set, all strata together")
+    epsilon: float = Field(description="of the release")
+    mechanism: str = Field(description="of the noise")
+    checked: bool = Field(description="whether keys of another form were left out")
+    stratum: str = Field(description="which one was asked for")
+    made_of: list[str] = Field(default_factory=list, description="of waves: the releases it is the sum of")
 
 
 class EcdfAnswer(Answer):
     """The number of values at or below each threshold, with its standard error."""
 
-    thresholds: list[Threshold]
-    counts: list[int]
-    standard_errors: list[float]
+    thresholds: list[Threshold] = Field(description="of the grid; days as text")
+    counts: list[int] = Field(description="values at or below each, with noise")
+    standard_errors: list[float] = Field(description="of each count, by the noise")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -169,8 +176,10 @@ class EcdfAnswer(Answer):
 class GroupsQuery(Message):
     """Observed and expected counts of score groups, each up to one of these scores; costs epsilon from the reserve."""
 
-    upper_ends: Annotated[list[float], FailFast()] = Field(min_length=2, max_length=1000)
-    epsilon: float = Field(ge=0.01, le=20)
+    upper_ends: Annotated[list[float], FailFast()] = Field(
+        min_length=2, max_length=1000, description="the largest score of each group"
+    )
+    epsilon: float = Field(ge=0.01, le=20, description="to spend from the reserve")
 
 
 class PeerGroupsQuery(GroupsQuery):
@@ -183,15 +192,15 @@ class GroupsAnswer(Message):
     """For each group: observed and expected numbers of stratum 0 (negative) and 1 (positive), with standard errors."""
 
     digest: Digest
-    n: int
-    epsilon: float
-    upper_ends: list[float]
-    observed_negative: list[int]
-    observed_positive: list[int]
-    expected_negative: list[float]
-    expected_positive: list[float]
-    observed_error: float
-    expected_error: float
+    n: int = Field(description="values in the set")
+    epsilon: float = Field(description="that was spent")
+    upper_ends: list[float] = Field(description="the largest score of each group")
+    observed_negative: list[int] = Field(description="values of stratum 0 in each, with noise")
+    observed_positive: list[int] = Field(description="values of stratum 1")
+    expected_negative: list[float] = Field(description="sums of 1 - score, with noise")
+    expected_positive: list[float] = Field(description="sums of scores")
+    observed_error: float = Field(description="standard error of each observed number")
+    expected_error: float = Field(description="of each expected one")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -204,10 +213,10 @@ class BudgetAnswer(Message):
     """What a campaign may spend and has spent."""
 
     digest: Digest
-    epsilon: float
-    reserve: float
-    spent: float
-    remaining: float
+    epsilon: float = Field(description="of the curve, or of a wave")
+    reserve: float = Field(description="for questions beyond it")
+    spent: float = Field(description="by the parties who have spent most")
+    remaining: float = Field(description="of all that parties consented to")
 
 
 class WaveBrief(Message):
@@ -236,5 +245,5 @@ class WavesAnswer(Message):
     """The waves of a campaign, and what can be asked of them."""
 
     digest: Digest
-    waves: list[WaveBrief]
-    releases: list[ReleaseBrief]
+    waves: list[WaveBrief] = Field(description="where each stands, and what its parties consented to and spent")
+    releases: list[ReleaseBrief] = Field(description="name, waves, uploads and epsilon of each that can be asked for")

@@ -18,6 +18,11 @@ UPLOAD_TOKEN, ANALYST_TOKEN = "FSS_UPLOAD_TOKEN", "FSS_ANALYST_TOKEN"
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
+def add_command(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:
+    """A command that says what it does in the list of all, and when it is asked itself."""
+    return commands.add_parser(name, help=what, description=what[0].upper() + what[1:])
+
+
 class BadSettings(Exception):
     """A settings file or an option is wrong; the message is one line for the operator."""
 

@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fss-dealer", description=__doc__)
     program.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    send = commands.add_parser("upload", help="turn values into keys and send them to both servers")
+    send = program.add_command(commands, "upload", "turn values into keys and send them to both servers")
     send.set_defaults(command="upload")
     _add_campaign(send)
     source = send.add_mutually_exclusive_group(required=True)
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--replace", action="store_true", help="withdraw what was sent before, then send these values")
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")
-    back = commands.add_parser("withdraw", help="take back what was sent, while the campaign is open")
+    back = program.add_command(commands, "withdraw", "take back what was sent, while the campaign is open")
     back.set_defaults(command="withdraw")
     _add_campaign(back)
     return parser

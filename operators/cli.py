@@ -3,53 +3,65 @@
 import argparse
 from pathlib import Path
 
-from client.program import Commands
+from client.program import Commands, add_command
 
 
 def add_set_up(commands: Commands) -> None:
-    init = commands.add_parser("init", help="write settings and tokens of one server")
-    init.add_argument("folder", type=Path)
-    init.add_argument("--role", type=int, choices=(0, 1), required=True)
-    init.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT")
+    init = add_command(commands, "init", "write settings and tokens of one server")
+    init.add_argument("folder", type=Path, help="a new folder for settings, tokens and identity")
+    init.add_argument("--role", type=int, choices=(0, 1), required=True, help="which of the two servers")
+    init.add_argument("--listen", default="0.0.0.0:8443", metavar="HOST:PORT", help="default: %(default)s")
     init.add_argument("--url", metavar="https://HOST:PORT", help="where others reach it; writes operator.toml, too")
-    init.add_argument("--peer-url", required=True, metavar="https://HOST:PORT")
+    init.add_argument("--peer-url", required=True, metavar="https://HOST:PORT", help="the other server's address")
     init.add_argument("--peer-hash", metavar="HASH", help="the hash that the other server's init printed")
     init.add_argument("--peer-key", metavar="KEY", help="the signing key that it printed")
     init.set_defaults(run=_run, command="init")
 
-    pair = commands.add_parser("init-pair", help="two local servers with a development CA")
-    pair.add_argument("folder", type=Path)
-    pair.add_argument("--hosts", nargs=2, default=("127.0.0.1", "127.0.0.1"), metavar=("HOST0", "HOST1"))
-    pair.add_argument("--ports", type=int, nargs=2, default=(8440, 8441), metavar=("PORT0", "PORT1"))
+    pair = add_command(commands, "init-pair", "two local servers with a development CA")
+    pair.add_argument("folder", type=Path, help="a new folder for both servers' settings and the CA")
+    pair.add_argument(
+        "--hosts",
+        nargs=2,
+        default=("127.0.0.1", "127.0.0.1"),
+        metavar=("HOST0", "HOST1"),
+        help="default: this machine only",
+    )
+    pair.add_argument(
+        "--ports", type=int, nargs=2, default=(8440, 8441), metavar=("PORT0", "PORT1"), help="default: 8440 and 8441"
+    )
     pair.set_defaults(run=_run, command="init_pair")
 
 
 def add_campaign(commands: Commands) -> None:
-    campaign = commands.add_parser("campaign", help="create, seal and watch campaigns at both servers")
+    campaign = add_command(commands, "campaign", "create, seal and watch campaigns at both servers")
     campaign.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
     campaign.set_defaults(run=_run)
     actions = campaign.add_subparsers(required=True, metavar="COMMAND")
-    create = actions.add_parser("create", help="from a TOML file")
-    create.add_argument("file", type=Path)
-    create.add_argument("--invitations", type=int, default=0, metavar="N")
+    create = add_command(actions, "create", "from a TOML file")
+    create.add_argument("file", type=Path, help="the campaign, in TOML")
+    create.add_argument(
+        "--invitations", type=int, default=0, metavar="N", help="how many to make, if it is by invitation"
+    )
     create.set_defaults(command="create")
-    propose = actions.add_parser("propose", help="write a campaign for the operator of the other server to accept")
-    propose.add_argument("file", type=Path)
-    propose.add_argument("--invitations", type=int, default=0, metavar="N")
+    propose = add_command(actions, "propose", "write a campaign for the operator of the other server to accept")
+    propose.add_argument("file", type=Path, help="the campaign, in TOML")
+    propose.add_argument(
+        "--invitations", type=int, default=0, metavar="N", help="how many to make, if it is by invitation"
+    )
     propose.set_defaults(command="propose")
-    accept = actions.add_parser("accept", help="read what the other operator proposes, and create it at your server")
-    accept.add_argument("file", type=Path)
+    accept = add_command(actions, "accept", "read what the other operator proposes, and create it at your server")
+    accept.add_argument("file", type=Path, help="the proposal that he sent you")
     accept.add_argument("--yes", action="store_true", help="do not ask")
     accept.set_defaults(command="accept")
     _add_sites(actions)
-    new = actions.add_parser("new", help="ask what is to be measured, and write a TOML file")
-    new.add_argument("file", type=Path)
+    new = add_command(actions, "new", "ask what is to be measured, and write a TOML file")
+    new.add_argument("file", type=Path, help="to write; it must not exist")
     new.set_defaults(command="new")
-    check = actions.add_parser("check", help="what a TOML file's campaign will be able to answer, and what it costs")
-    check.add_argument("file", type=Path)
+    check = add_command(actions, "check", "what a TOML file's campaign will be able to answer, and what it costs")
+    check.add_argument("file", type=Path, help="the campaign, in TOML")
     check.add_argument("--n", type=int, nargs="+", help="values to expect; default: min_uploads and ten times as many")
     check.set_defaults(command="check")
-    actions.add_parser("list", help="all campaigns").set_defaults(command="list_all")
+    add_command(actions, "list", "all campaigns").set_defaults(command="list_all")
     for name, what in (
         ("show", "a campaign's description"),
         ("status", "where it stands on both servers"),
@@ -61,16 +73,16 @@ def add_campaign(commands: Commands) -> None:
         ("page", "the page on which parties take part, as one file"),
         ("delete", "erase keys and noise; the id is never used again"),
     ):
-        action = actions.add_parser(name, help=what)
-        action.add_argument("id")
+        action = add_command(actions, name, what)
+        action.add_argument("id", help="the campaign")
         action.set_defaults(command=name)
         if name == "seal":
             action.add_argument("--wave", type=int, metavar="N", help="which wave to close; default: the open one")
         if name == "export":
-            action.add_argument("--out", type=Path, required=True, metavar="FOLDER")
-            action.add_argument("--analyst-token-file", type=Path, required=True)
+            action.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="to write into")
+            action.add_argument("--analyst-token-file", type=Path, required=True, metavar="FILE", help="to ask with")
         if name == "page":
-            action.add_argument("--out", type=Path, required=True, metavar="FILE")
+            action.add_argument("--out", type=Path, required=True, metavar="FILE", help="to write")
             action.add_argument(
                 "--urls", nargs=2, metavar="https://HOST", help="where parties reach the servers, if not where you do"
             )
@@ -79,7 +91,7 @@ def add_campaign(commands: Commands) -> None:
 
 
 def add_console(commands: Commands) -> None:
-    console = commands.add_parser("console", help="both servers and their campaigns in a browser on this machine")
+    console = add_command(commands, "console", "both servers and their campaigns in a browser on this machine")
     console.add_argument("--operator", type=Path, metavar="FILE", help="default: $FSS_OPERATOR or operator.toml")
     console.add_argument("--port", type=int, default=0, help="default: one that is free")
     console.add_argument(
@@ -95,17 +107,17 @@ def _console(args: argparse.Namespace) -> int:
 
 
 def _add_sites(campaign: Commands) -> None:
-    sites = campaign.add_parser("sites", help="hospitals, say: who may send values of many people, and how many")
+    sites = add_command(campaign, "sites", "hospitals, say: who may send values of many people, and how many")
     sites.set_defaults(command="change_sites")
     actions = sites.add_subparsers(required=True, metavar="COMMAND")
-    add = actions.add_parser("add", help="admit sites, and write an invitation for each")
+    add = add_command(actions, "add", "admit sites, and write an invitation for each")
     add.add_argument("id", help="the campaign")
     add.add_argument("label", nargs="*", help="what a site is called")
     add.add_argument("--csv", type=Path, metavar="FILE", help="labels, in the first column")
     add.add_argument("--quota", type=int, required=True, metavar="N", help="uploads that each may send")
     add.add_argument("--out", type=Path, metavar="FOLDER", help="for invitations; default: sites-ID")
     add.set_defaults(action="add")
-    every = actions.add_parser("list", help="labels, states, uploads and quotas")
+    every = add_command(actions, "list", "labels, states, uploads and quotas")
     every.add_argument("id", help="the campaign")
     every.set_defaults(action="list_all")
     for name, what in (
@@ -115,7 +127,7 @@ def _add_sites(campaign: Commands) -> None:
         ("quota", "let it send more or fewer"),
         ("rotate", "another token in place of one that was lost or seen"),
     ):
-        action = actions.add_parser(name, help=what)
+        action = add_command(actions, name, what)
         action.add_argument("id", help="the campaign")
         action.add_argument("site", help="its label or id")
         action.set_defaults(action="rotate" if name == "rotate" else "change", change=name)
@@ -123,11 +135,11 @@ def _add_sites(campaign: Commands) -> None:
             action.add_argument("--withdraw", action="store_true", help="erase what it sent, before anything is sealed")
             action.add_argument("--yes", action="store_true", help="do not ask")
         if name == "quota":
-            action.add_argument("uploads", type=int, metavar="N")
+            action.add_argument("uploads", type=int, metavar="N", help="how many it may send in all")
         if name == "rotate":
             action.add_argument("--out", type=Path, metavar="FOLDER", help="for the invitation; default: sites-ID")
-    accept = actions.add_parser("accept", help="do what the other operator decided about sites")
-    accept.add_argument("file", type=Path)
+    accept = add_command(actions, "accept", "do what the other operator decided about sites")
+    accept.add_argument("file", type=Path, help="what he sent you")
     accept.add_argument("--yes", action="store_true", help="do not ask")
     accept.set_defaults(action="accept")
 

@@ -4,29 +4,29 @@ import argparse
 import sys
 from pathlib import Path
 
-from client.program import BAD_DATA, OK, REFUSED, BadSettings, Commands
+from client.program import BAD_DATA, OK, REFUSED, BadSettings, Commands, add_command
 
 
 def add_commands(commands: Commands) -> None:
     """What keeps one server well, on its own machine."""
-    doctor = commands.add_parser("doctor", help="is everything as it should be? Exit code 77 if something is wrong")
+    doctor = add_command(commands, "doctor", "is everything as it should be? Exit code 77 if something is wrong")
     doctor.add_argument("--offline", action="store_true", help="do not ask the other server")
-    backup = commands.add_parser("backup", help="all that this server cannot make again, while it runs")
-    backup.add_argument("out", type=Path, metavar="FOLDER")
-    restore = commands.add_parser("restore", help="put a backup in place; refuses one that is older than a sealing")
-    restore.add_argument("folder", type=Path, metavar="FOLDER")
+    backup = add_command(commands, "backup", "all that this server cannot make again, while it runs")
+    backup.add_argument("out", type=Path, metavar="FOLDER", help="a new folder, to write into")
+    restore = add_command(commands, "restore", "put a backup in place; refuses one that is older than a sealing")
+    restore.add_argument("folder", type=Path, metavar="FOLDER", help="what backup wrote")
     for parser, work in ((doctor, _doctor), (backup, _backup), (restore, _restore)):
-        parser.add_argument("--config", type=Path, required=True, metavar="FILE")
+        parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
         parser.set_defaults(run=work)
-    tokens = commands.add_parser("tokens", help="exchange this server's tokens")
+    tokens = add_command(commands, "tokens", "exchange this server's tokens")
     actions = tokens.add_subparsers(required=True, metavar="COMMAND")
-    rotate = actions.add_parser("rotate", help="a new token; the old one opens nothing after the next start")
-    rotate.add_argument("kind", choices=("operator", "analyst", "peer"))
-    rotate.add_argument("--config", type=Path, required=True, metavar="FILE")
+    rotate = add_command(actions, "rotate", "a new token; the old one opens nothing after the next start")
+    rotate.add_argument("kind", choices=("operator", "analyst", "peer"), help="whose")
+    rotate.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
     rotate.set_defaults(run=_rotate)
-    log = commands.add_parser("log", help="what operators did at this server")
-    export = log.add_subparsers(required=True, metavar="COMMAND").add_parser("export", help="as JSON lines, checked")
-    export.add_argument("--config", type=Path, required=True, metavar="FILE")
+    log = add_command(commands, "log", "what operators did at this server")
+    export = add_command(log.add_subparsers(required=True, metavar="COMMAND"), "export", "as JSON lines, checked")
+    export.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
     export.set_defaults(run=_export_log)
 
 

@@ -5,7 +5,7 @@ import ssl
 import sys
 from pathlib import Path
 
-from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, BadSettings, Commands
+from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, BadSettings, Commands, add_command
 
 
 def add_commands(commands: Commands) -> None:
@@ -14,29 +14,29 @@ def add_commands(commands: Commands) -> None:
         ("api", "one of several processes that answer, on one PostgreSQL"),
         ("work", "one of several processes that do the background work, on the same PostgreSQL"),
     ):
-        run = commands.add_parser(name, help=what)
-        run.add_argument("--config", type=Path, required=True, metavar="FILE")
+        run = add_command(commands, name, what)
+        run.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
         if name != "work":
             run.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
         run.set_defaults(run=_run, what=name, listen=None)
 
-    health = commands.add_parser("health", help="does the server with these settings take requests? For health checks")
-    health.add_argument("--config", type=Path, required=True, metavar="FILE")
+    health = add_command(commands, "health", "does the server with these settings take requests? For health checks")
+    health.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
     health.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
     health.set_defaults(run=_health)
 
-    audit = commands.add_parser("audit", help="find out whether the other server lied, or show that this one did not")
+    audit = add_command(commands, "audit", "find out whether the other server lied, or show that this one did not")
     actions = audit.add_subparsers(required=True, metavar="COMMAND")
     for name, what in (
         ("export", "this server's keys and noise secret of one campaign, for an auditor"),
         ("evidence", "what the other server signed, for its auditor"),
     ):
-        action = actions.add_parser(name, help=what)
+        action = add_command(actions, name, what)
         action.add_argument("id", help="the campaign")
-        action.add_argument("--config", type=Path, required=True, metavar="FILE")
-        action.add_argument("--out", type=Path, required=True, metavar="FOLDER")
+        action.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
+        action.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="a new folder, to write into")
         action.set_defaults(run=_hand_over, what=name)
-    verify = actions.add_parser("verify", help="compute one server's shares again and compare them with what it signed")
+    verify = add_command(actions, "verify", "compute one server's shares again and compare them with what it signed")
     verify.add_argument("--keys", type=Path, required=True, metavar="FOLDER", help="what its audit export wrote")
     verify.add_argument("--digest", required=True, help="of the campaign, as parties and analysts have it")
     verify.add_argument("--evidence", type=Path, required=True, metavar="FOLDER", help="of the other server")

@@ -1,22 +1,26 @@
 """The documentation: every page has its place, what can be made of the code is, and every command works."""
 
+import argparse
 import json
 import re
 import secrets
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+import analyst
+from analyst.options import Smoothing
 from campaign.errors import problems
 from campaign.spec import Campaign
 from harness.live import ROOT, Pair
 from servers.api.reference import operations
 from tests.pages import blocks, follow
 from tools.site import record, reference
-from tools.site.__main__ import linked
+from tools.site.__main__ import broken_blocks, fetched_from_elsewhere, linked, without_fallbacks
 from tools.site.kinds import DOCS, KINDS, MADE, placed, unplaced
+from tools.site.signatures import signature
 
 PAGES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md"))]
 EXAMPLES: dict[str, Any] = json.loads(reference.EXAMPLES.read_text())
@@ -34,9 +38,23 @@ def test_every_page_has_one_place() -> None:
 def test_mentions_of_pages_become_links() -> None:
     text = "see `docs/privacy.md`, `docs/none.md`\n```sh\ncat `docs/privacy.md`\n```\n"
     made = linked(text, Path("how-to/plan.md"))
-    assert made.startswith("see [`docs/privacy.md`](../privacy.md), `docs/none.md`")
+    assert made.startswith("see [Privacy](../privacy.md), `docs/none.md`")
     assert "cat `docs/privacy.md`" in made
     assert linked("`docs/privacy.md`", Path("privacy.md")) == "`docs/privacy.md`"
+
+
+def test_a_block_says_who_types_it() -> None:
+    assert linked("```sh alpha\nls\n```\n", Path("operations.md")) == '```sh title="alpha"\nls\n```\n'
+
+
+def test_what_a_built_page_must_not_have_is_found(tmp_path: Path) -> None:
+    script = tmp_path / "bundle.js"
+    script.write_text('load("https://unpkg.com/x")')
+    (tmp_path / "page.html").write_text('<p>```sh</p><img src="https://elsewhere.example/x.png">')
+    assert len(fetched_from_elsewhere(tmp_path)) == 2
+    assert broken_blocks(tmp_path) == ["page.html: a block of code is broken"]
+    without_fallbacks(tmp_path)
+    assert script.read_text() == 'load("left-out/x")'
 
 
 def test_pages_that_are_mentioned_exist() -> None:
@@ -55,13 +73,37 @@ def test_the_reference_of_command_lines_has_every_option() -> None:
             assert all(option in section for option in action.option_strings), (name, action.option_strings)
 
 
+def test_every_command_and_option_says_what_it_is() -> None:
+    for name, parser in reference.parsers():
+        assert parser.description, name
+        for action in parser._actions:
+            if not isinstance(action, argparse._SubParsersAction):
+                assert action.help, (name, action.dest)
+
+
 def test_the_other_references_are_whole() -> None:
     assert all(f"`{problem.code}`" in reference.problem_codes() for problem in problems())
     assert all(f"| `{f.alias or n}` |" in reference.campaign_fields() for n, f in Campaign.model_fields.items())
     python = reference.python()
-    assert all(f"### {name}" in python for name in ("Client", "Release", "upload", "Campaign", "gen", "parties_for"))
+    assert "### parse_json" not in python, "what a module imports for itself is nobody else's"
+    assert all(f"### {name}" in python for name in ("Client", "Release", "upload", "Campaign", "gen", "sum_at_points"))
     rest = reference.rest()
+    assert [line for line in rest.splitlines() if line.startswith("| `") and line.endswith("|  |")] == []
     assert all(f"## {reference.key_of(operation)}\n" in rest for operation in operations(reference.api()))
+
+
+def test_calls_are_shown_as_their_source_has_them() -> None:
+    assert signature("Client.release", analyst.Client.release).endswith("-> Release")
+    assert signature("Campaign.place", Campaign.place).splitlines() == [
+        "Campaign.place(",
+        "    values: Values,",
+        "    strata: Strata | None = None,",
+        "    *,",
+        "    first_row: int = 1,",
+        ") -> Placed",
+    ]
+    assert max(map(len, reference.python().splitlines())) <= 120
+    assert all(f'"{one}"' in reference.python() for one in get_args(Smoothing))
 
 
 def shape(value: Any) -> Any:

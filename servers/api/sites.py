@@ -2,8 +2,9 @@
 
 import asyncio
 from functools import partial
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse
 
 from campaign.wire import NewSites, SiteChange, read
@@ -15,6 +16,8 @@ from servers.lifecycle.admission import Site
 from servers.server import Server
 
 router = APIRouter()
+
+SiteId = Annotated[str, Path(description="the site's id, 32 hexadecimal digits")]
 
 
 @router.get("/v1/campaigns/{cid}/sites", tags=["campaign"], dependencies=[BEARER])
@@ -46,7 +49,7 @@ async def add(cid: CampaignId, request: Request) -> JSONResponse:
     dependencies=[BEARER],
     openapi_extra=takes("application/json", SiteChange.model_json_schema()),
 )
-async def change(cid: CampaignId, site: str, request: Request) -> JSONResponse:
+async def change(cid: CampaignId, site: SiteId, request: Request) -> JSONResponse:
     """Pause, resume or revoke a site, exchange its token, change its quota; with `withdraw`, erase what it sent."""
     server, campaign = access.require(request, OPERATOR), campaign_id(cid)
     given = read(SiteChange, await body(request, SMALL_BODY))

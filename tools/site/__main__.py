@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from tools.site.kinds import DOCS, ROOT, nav, unplaced
+from tools.site.kinds import DOCS, ROOT, nav, placed, unplaced
 from tools.site.reference import PAGES
 
 SOURCE, SITE = ROOT / "build" / "docs", ROOT / "site"
@@ -31,7 +31,13 @@ CONFIG = {
         ],
     },
     "plugins": ["search", "offline"],  # the second one lets a page from a folder read the search's index
-    "markdown_extensions": ["tables", "fenced_code", "def_list", {"toc": {"permalink": True}}, "pymdownx.highlight"],
+    "markdown_extensions": [
+        "tables",
+        "def_list",
+        {"toc": {"permalink": True}},
+        "pymdownx.highlight",
+        "pymdownx.superfences",
+    ],
     "extra": {"generator": False, "polyfills": ["iframe-worker.js"]},
     "extra_css": ["print.css"],
     "validation": {
@@ -40,10 +46,20 @@ CONFIG = {
     },
 }
 
-PRINT = """@media print {
-  .md-header, .md-tabs, .md-sidebar, .md-footer, .headerlink { display: none !important }
-  pre, table, img { break-inside: avoid }
-  pre code { white-space: pre-wrap }
+CDN = "https://unpkg.com/"
+
+# On paper tables break between rows, lines of 120 characters fit, and no heading stands alone at the end of a page.
+PRINT = """@page { margin: 15mm }
+@media print {
+  .md-header, .md-tabs, .md-sidebar, .md-footer, .md-top, .md-clipboard, .md-code__nav, .headerlink {
+    display: none !important }
+  .md-grid { max-width: none }
+  .md-content__inner { margin: 0 }
+  .md-typeset__scrollwrap, .md-typeset__table { display: block; overflow: visible; margin: 0; padding: 0 }
+  .md-typeset table:not([class]) { display: table; width: 100% }
+  h1, h2, h3, thead, p:has(+ pre), p:has(+ .highlight), p:has(+ .md-typeset__scrollwrap) { break-after: avoid }
+  pre, tr, img { break-inside: avoid }
+  .md-typeset pre > code { font-size: 7pt; white-space: pre-wrap }
 }
 """
 
@@ -59,27 +75,47 @@ def main() -> int:
     words = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(config)]
     if subprocess.run(words, check=False, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}).returncode:
         return 1
-    foreign = fetched_from_elsewhere(SITE)
-    if foreign:
-        print("the site would load from elsewhere:\n" + "\n".join(foreign))
+    without_fallbacks(SITE)
+    wrong = fetched_from_elsewhere(SITE) + broken_blocks(SITE)
+    if wrong:
+        print("\n".join(wrong))
         return 1
     print("read it: open site/index.html, or python -m http.server --bind 127.0.0.1 --directory site")
     return 0
+
+
+def without_fallbacks(site: Path) -> None:
+    """The theme would load two libraries from a CDN: one for browsers of 2019, one for diagrams that we do not have."""
+    for path in site.rglob("*.js"):
+        text = path.read_text()
+        if CDN in text:
+            path.write_text(text.replace(CDN, "left-out/"))
+
+
+def broken_blocks(site: Path) -> list[str]:
+    """Blocks of code that were not understood, and stand in the text as they were written."""
+    return [
+        f"{path.relative_to(site)}: a block of code is broken"
+        for path in site.rglob("*.html")
+        if "```" in path.read_text()
+    ]
 
 
 def fetched_from_elsewhere(site: Path) -> list[str]:
     """What a browser would load over the network: scripts, styles, fonts, pictures; not links to click on."""
     there = r"""=["']?((?:https?:)?//[^"' >]+)"""
     loads = f"<(?:script|img|iframe)[^>]+src{there}|<link(?![^>]+canonical)[^>]+href{there}"
-    found = []
-    for path in site.rglob("*.html"):
-        found += [f"{path.relative_to(site)}: {a or b}" for a, b in re.findall(loads, path.read_text())]
-    for path in site.rglob("*.css"):
-        found += [
-            f"{path.relative_to(site)}: {url}"
-            for url in re.findall(r"url\(\s*[\"']?(https?://[^)]+)", path.read_text())
-        ]
-    return found
+    patterns = {
+        "*.html": loads,
+        "*.css": r"(url\(\s*[\"']?https?://[^)]+)()",
+        "*.js": rf"({CDN}|[\"'`]https?://[^\"'`]+\.(?:js|css|woff2?)[\"'`])()",
+    }
+    return [
+        f"{path.relative_to(site)} would load {a or b}"
+        for names, pattern in patterns.items()
+        for path in site.rglob(names)
+        for a, b in re.findall(pattern, path.read_text())
+    ]
 
 
 def assemble(target: Path) -> None:
@@ -96,16 +132,19 @@ def assemble(target: Path) -> None:
 
 
 def linked(text: str, page: Path) -> str:
-    """`docs/x.md` as a link to it, outside of blocks of code."""
-    up = "../" * (len(page.parts) - 1)
+    """`docs/x.md` as a link with that page's title, outside of blocks of code; of these, whose they are as a title."""
+    up, titles = "../" * (len(page.parts) - 1), placed()
 
     def link(match: re.Match[str]) -> str:
         name = match[1]
-        return f"[{match[0]}]({up}{name})" if (DOCS / name).is_file() and name != page.as_posix() else match[0]
+        return f"[{titles[name]}]({up}{name})" if name in titles and name != page.as_posix() else match[0]
 
     parts = re.split(r"(^```.*?^```)", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(
-        part if part.startswith("```") else re.sub(r"(?<!\[)`docs/([\w/-]+\.md)`", link, part) for part in parts
+        re.sub(r"^```(\w+) (\w+)$", r'```\1 title="\2"', part, flags=re.MULTILINE)
+        if part.startswith("```")
+        else re.sub(r"(?<!\[)`docs/([\w/-]+\.md)`", link, part)
+        for part in parts
     )
 
 

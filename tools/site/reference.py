@@ -4,9 +4,10 @@ import argparse
 import inspect
 import json
 import os
-from collections.abc import Callable, Generator, Iterator
+import re
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -15,11 +16,13 @@ import dealer.cli
 import programs.server
 from campaign.errors import problems
 from campaign.grid import ExplicitGrid, LinearGrid, LogGrid
-from campaign.spec import Campaign
+from campaign.spec import Campaign, Pledge
+from campaign.waves import Pooled, Waves
 from servers.api.app import ROUTES
 from servers.api.reference import Body, Field, Operation, operations
 from tools.site import files
 from tools.site.kinds import DOCS
+from tools.site.signatures import signature
 
 EXAMPLES = DOCS / "examples.json"
 PARSERS = {"fss-server": programs.server, "fss-dealer": dealer.cli, "fss-analyst": analyst.cli}
@@ -43,7 +46,7 @@ def _below(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Argu
 
 
 def command_lines() -> str:
-    os.environ["COLUMNS"] = "100"  # argparse wraps to the terminal, and there is none
+    os.environ["COLUMNS"] = "82"  # argparse wraps to the terminal; here it is a column of the page
     parts = ["# Command lines\n\nWhat each program says when it is asked with `--help`.\n"]
     for name, parser in parsers():
         parts.append(f"{'##' if name in PARSERS else '###'} {name}\n\n```text\n{parser.format_help().rstrip()}\n```\n")
@@ -75,11 +78,19 @@ def key_of(operation: Operation) -> str:
 
 
 def _operation(of: Operation, example: dict[str, Any]) -> str:
-    lines = [f"## {key_of(of)}\n", of.about, "" if not of.token else "\nNeeds a token.\n"]
+    lines = [f"## {key_of(of)}\n", of.about, _token(of, example)]
     lines += [_table("Parameters", of.parameters), *(_body("Takes", body) for body in of.takes)]
     lines += [_body(f"Answers {of.status},", body) for body in of.answers]
     lines += ["", "```http", example["request"], "```", "", f"```json\n{_pretty(example['answer'])}\n```", ""]
     return "\n".join(lines)
+
+
+def _token(of: Operation, example: dict[str, Any]) -> str:
+    """Which token a route needs, as in its example."""
+    if not of.token:
+        return ""
+    used = re.search(r"Bearer \((.+?)\)", example["request"])
+    return f"\nNeeds a token; the example has the {used[1]}.\n" if used else "\nNeeds a token.\n"
 
 
 def _pretty(answer: object) -> str:
@@ -99,9 +110,17 @@ def _table(title: str, fields: list[Field]) -> str:
 
 
 def campaign_fields() -> str:
-    parts = ["# Fields of a campaign\n\nAs the program has them; unknown fields are refused.\n", _model("", Campaign)]
-    for grid in (LinearGrid, LogGrid, ExplicitGrid):
-        parts.append(_model(f"## {grid.__name__.removesuffix('Grid')} grid\n", grid))
+    said = "As the program has them. [Campaigns](../campaigns.md) says what each is for, with examples."
+    parts = [f"# Fields of a campaign\n\n{said}\n", _model("", Campaign)]
+    for title, model in (
+        ("Linear grid", LinearGrid),
+        ("Logarithmic grid", LogGrid),
+        ("Explicit grid", ExplicitGrid),
+        ("Waves", Waves),
+        ("Pooled releases of waves", Pooled),
+        ("Pledges of servers", Pledge),
+    ):
+        parts.append(_model(f"## {title}\n", model))
     return "\n".join(parts)
 
 
@@ -123,8 +142,11 @@ def _words(schema: dict[str, Any]) -> str:
         return f"`{schema['const']}`"
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_words(one) for one in schema["anyOf"]))
-    limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "maxLength": "at most"}
+    if schema.get("type") == "array" and "items" in schema:
+        return f"list of {_words(schema['items'])}"
+    limits = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most"}
     said = [f"{word} {schema[name]}" for name, word in limits.items() if name in schema]
+    said += [f"at most {schema['maxLength']} characters"] if "maxLength" in schema else []
     return ", ".join([str(schema.get("type", "object")), *said])
 
 
@@ -135,16 +157,30 @@ def problem_codes() -> str:
     return "\n".join([head, "| code | status | meaning |", "| --- | --- | --- |", *rows, ""])
 
 
+_SHORT_NAMES = """Some types have short names:
+
+- `Values`: a number, a text or a date, or many of them: a list, an array, a column of a data frame
+- `Strata`: the name of one stratum for all values, or one for each
+- `Stratum`: a name, several that are pooled, or `None` for all
+- `Smoothing`: "none", "isotonic", "haar", "l1" or "l2"
+- `Patience`: `timeout_s` and `patience_s`, how long a server is waited for; `on_grid`; `wave`, `until` or `pooled`
+"""
+
+
 def python() -> str:
-    parts = ["# Python\n\nWhat programs of your own may rely on, from its docstrings.\n"]
+    parts = [f"# Python\n\nWhat programs of your own may rely on, from its docstrings.\n\n{_SHORT_NAMES}"]
     for name in MODULES:
         module = import_module(name)
         parts.append(f"## {name}\n\n{_doc(module)}\n")
-        public = getattr(module, "__all__", None) or [n for n in vars(module) if not n.startswith("_")]
-        for item in (getattr(module, n) for n in public):
-            if (inspect.isclass(item) or inspect.isfunction(item)) and item.__module__.startswith(name.split(".")[0]):
-                parts.append(_item(item))
+        public = getattr(module, "__all__", None) or [n for n, item in vars(module).items() if _is_own(n, item, name)]
+        items = [getattr(module, n) for n in public]
+        parts += [_item(item) for item in items if inspect.isclass(item) or inspect.isroutine(item)]
     return "\n".join(parts)
+
+
+def _is_own(name: str, item: Any, module: str) -> bool:
+    """Not what a module imports for itself."""
+    return not name.startswith("_") and getattr(item, "__module__", "") == module
 
 
 def _item(item: Any) -> str:
@@ -157,13 +193,7 @@ def _item(item: Any) -> str:
 
 
 def _signature(name: str, item: Callable[..., Any]) -> str:
-    try:
-        found = inspect.signature(item)
-    except (TypeError, ValueError):
-        return f"```python\n{name}(...)\n```"
-    if get_origin(found.return_annotation) is Generator:  # a client's questions are plans, of which one gets the result
-        found = found.replace(return_annotation=get_args(found.return_annotation)[-1])
-    return f"```python\n{name}{found}\n```"
+    return f"```python\n{signature(name, item)}\n```"
 
 
 def _doc(item: Any) -> str:
