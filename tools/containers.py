@@ -30,7 +30,7 @@ IMAGE, OWN_BASE = "fss-ecdf", "localhost/fss-ecdf-base"
 SERVICES = "localhost/fss-ecdf-services"
 USER = 10001
 # Of Debian: programs, and what makes podman's networks know containers by name.
-PROGRAMS, NETWORKS = ("podman", "buildah", "runc", "debootstrap"), ("netavark", "aardvark-dns")
+PROGRAMS, NETWORKS = ("podman", "buildah", "runc", "debootstrap", "iptables"), ("netavark", "aardvark-dns")
 # What pip needs on machines that reach packages in a way of their own.
 MOUNTED = ("/etc/pip.conf", "~/.config/pip/pip.conf", "/etc/ssl/certs")
 
