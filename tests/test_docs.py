@@ -1,11 +1,22 @@
 """What docs/ says follows from the code where it can."""
 
+import inspect
 import re
+import textwrap
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
-from bench.docs import END, SPEED_END, SPEED_START, START, problem_table, speed_table, wrapped
-from servers.api import actions, analysts, operators, parties, public, sites
-from tools.site import files
+import pytest
+from pydantic import BaseModel
+
+from bench.docs import END, MEASURED, START, Measured, problem_table, wrapped
+from programs.server import main as server
+from servers.api import actions, analysts, operators, parties, peers, public, sites
+from servers.settings import Settings
+from tests.commands import call
+from tools.site import files, reference
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -16,9 +27,10 @@ def test_the_table_of_problems_is_current() -> None:
     assert text.split(START)[1].split(END)[0].strip() == problem_table()
 
 
-def test_the_table_of_speeds_is_that_of_the_run_beside_it() -> None:
-    text = (DOCS / "performance.md").read_text()
-    assert text.split(SPEED_START)[1].split(SPEED_END)[0].strip() == wrapped(speed_table())
+@pytest.mark.parametrize("measured", MEASURED, ids=lambda measured: measured.run)
+def test_a_table_of_figures_is_that_of_the_run_beside_it(measured: Measured) -> None:
+    text = (DOCS / measured.page).read_text()
+    assert text.split(measured.start)[1].split(measured.end)[0].strip() == wrapped(measured.table())
 
 
 def test_every_public_route_is_described() -> None:
@@ -30,15 +42,69 @@ def test_every_public_route_is_described() -> None:
         assert path in text, path
 
 
-def test_settings_named_in_operations_exist() -> None:
-    from servers.settings import Limits, Settings
+def settings(section: type[BaseModel], under: str = "") -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        inner = [one for one in (field.annotation, *get_args(field.annotation)) if inspect.isclass(one)]
+        below = [one for one in inner if issubclass(one, BaseModel)]
+        yield from settings(below[0], f"{name}.") if below else [under + name]
 
+
+def test_the_table_of_settings_is_whole() -> None:
+    """A row names a section once: `limits.body_bytes`, `body_s`."""
+    table = (DOCS / "operations.md").read_text().split("| setting |")[1].split("\n\n")[0]
+    found = set()
+    for row in re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE):
+        names = re.findall(r"`([\w.]+)`", row)
+        section = names[0].rpartition(".")[0] if names else ""
+        found |= {name if "." in name or not section else f"{section}.{name}" for name in names}
+    assert found == set(settings(Settings))
+
+
+def test_settings_of_many_processes_are_read(tmp_path: Path) -> None:
+    """Those of docs/scale.md, in a file that init wrote."""
+    call(server, "init", str(tmp_path / "fss"), "--role", "0", "--peer-url", "https://other.example:8443")
+    (block,) = re.findall(r"^    database = .*?(?=^\S)", (DOCS / "scale.md").read_text(), re.DOTALL | re.MULTILINE)
+    made = tomllib.loads((tmp_path / "fss" / "server.toml").read_text()) | tomllib.loads(textwrap.dedent(block))
+    made["tokens"] |= {"peer": "0" * 64, "peer_signing_key": "A" * 43}
+    read = Settings.model_validate(made)
+    assert read.cluster is not None
+    assert read.database_url.startswith("postgresql://")
+
+
+def test_metrics_are_named() -> None:
     text = (DOCS / "operations.md").read_text()
-    for name in re.findall(r"^\| `limits\.(.+?) \|", text, re.MULTILINE):
-        for part in re.findall(r"\w+", name):
-            assert part in Limits.model_fields, part
-    for name in ("role", "listen", "data", "database", "workers", "curve_bits"):
-        assert name in Settings.model_fields
+    for name in re.findall(r'"(fss_\w+)"', (ROOT / "servers" / "metrics.py").read_text()):
+        assert f"`{name}" in text, name
+
+
+def test_peers_routes_are_named() -> None:
+    text = (DOCS / "protocol.md").read_text()
+    below = text.split("| `/v1/peer/campaigns/{id}/...` | peer |")[1].split("\n")[0]
+    for path in [str(getattr(route, "path", "")).replace("{cid}", "{id}") for route in peers.router.routes]:
+        last = path.removeprefix("/v1/peer/campaigns/{id}").strip("/")
+        assert path in text or last in re.findall(r"\w+", below), path
+
+
+PROGRAMS = dict(reference.parsers())
+
+
+def options(command: str) -> set[str]:
+    """Of a command and of those above it."""
+    words = command.split()
+    above = [PROGRAMS[" ".join(words[:count])] for count in range(1, len(words) + 1)]
+    return {option for parser in above for action in parser._actions for option in action.option_strings}
+
+
+def test_commands_and_options_named_anywhere_exist() -> None:
+    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
+        text = page.read_text().replace("\\\n", "")
+        for line in re.findall(r"(?<![\w/])(fss-(?:server|dealer|analyst)(?![\w.:])[^`\n#|;]*)", text):
+            words = re.findall(r"\S+", line)
+            command, rest = words[0], words[1:]
+            while rest and (f"{command} {rest[0]}" in PROGRAMS or rest[0].startswith("--operator")):
+                command, rest = (command, rest[2:]) if rest[0].startswith("--") else (f"{command} {rest[0]}", rest[1:])
+            named = set(re.findall(r"(?<!\S)(--[a-z][a-z-]+)", " ".join(rest)))
+            assert named <= options(command), f"{page.name}: {line}"
 
 
 def test_files_and_functions_named_in_the_architecture_exist() -> None:
@@ -57,12 +123,17 @@ def test_every_file_says_what_it_is_for() -> None:
         assert 10 < len(files.about(path)) < 250, path
 
 
+MADE_BY_PROGRAMS = ("benchmarks.md", "performance.md")  # their tables of figures are as wide as the figures
+
+
 def test_pages_are_wrapped_and_table_cells_are_short() -> None:
-    for page in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]:
+    """A cell is a fact: what needs sentences stands below the table."""
+    for page in [*ROOT.glob("*.md"), *DOCS.rglob("*.md")]:
+        longest = 300 if page.name in MADE_BY_PROGRAMS else 160
         for number, line in enumerate(page.read_text().splitlines(), start=1):
             where = f"{page.name}, line {number}"
             if line.startswith("|"):
-                assert all(len(cell.strip()) <= 300 for cell in line.split("|")), where
+                assert all(len(cell.strip()) <= longest for cell in line.split("|")), where
             else:
                 assert len(line) <= 120 or line.startswith("!["), where
 
