@@ -2,8 +2,9 @@
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
@@ -21,6 +22,20 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 def add_command(commands: Commands, name: str, what: str) -> argparse.ArgumentParser:
     """A command that says what it does in the list of all, and when it is asked itself."""
     return commands.add_parser(name, help=what, description=what[0].upper() + what[1:])
+
+
+_DIGEST = re.compile(r"-[A-Za-z0-9_-]{42}")
+
+
+def words(argv: Sequence[str] | None) -> list[str]:
+    """What was typed. Digests and keys may begin with a dash, and argparse would take them for options."""
+    joined: list[str] = []
+    for word in sys.argv[1:] if argv is None else argv:
+        if joined and joined[-1].startswith("--") and "=" not in joined[-1] and _DIGEST.fullmatch(word):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 class BadSettings(Exception):

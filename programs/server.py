@@ -10,7 +10,7 @@ from client import program
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+    args = _parser().parse_args(program.words(argv))
     return program.guarded("fss-server", "server", lambda: args.run(args))
 
 

@@ -16,6 +16,7 @@ from campaign.errors import InvalidInput
 from client import https, program
 from harness.live import ROOT
 from tests.commands import Done, call
+from tools.site import reference
 
 ADDRESSES = [f"https://{host}.example/v1/campaigns/{'A' * 43}" for host in "ab"]
 MAINS = {"fss-dealer": dealer.cli.main, "fss-analyst": analyst.cli.main, "fss-server": programs.server.main}
@@ -99,3 +100,16 @@ def test_nobody_to_ask_is_one_line(question: Callable[[str, str], object]) -> No
 def test_answers() -> None:
     assert call(lambda _: int(program.agreed("really?", "")), stdin="Yes\n").returncode == 1
     assert call(lambda _: int(program.agreed("really?", "")), stdin="\n").returncode == 0
+
+
+@pytest.mark.parametrize("digest", ["-" + "z" * 42, "--" + "z" * 41])
+def test_a_digest_may_begin_with_a_dash(tmp_path: Path, digest: str) -> None:
+    """One of 64 does. What is said of it is about the folders, not about options."""
+    words = ["audit", "verify", "--digest", digest, "--keys", str(tmp_path), "--evidence", str(tmp_path)]
+    done = call(programs.server.main, *words)
+    assert (done.returncode, "expected one argument" in done.stderr) == (64, False)
+    assert f"{tmp_path}/campaign.json: No such file" in done.stderr
+    assert program.words(["seal", digest, "--yes"]) == ["seal", digest, "--yes"]
+    assert program.words(["--digest=x", digest]) == ["--digest=x", digest]
+    options = {option for _, parser in reference.parsers() for a in parser._actions for option in a.option_strings}
+    assert max(map(len, options)) < 43
