@@ -19,7 +19,7 @@ SMOOTHINGS = get_args(Smoothing)
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+    args = _parser().parse_args(program.words(argv))
 
     def work() -> int:
         # Loaded once it is known what to do: help and mistakes are answered at once.

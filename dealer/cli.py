@@ -9,7 +9,7 @@ from client import program
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(argv)
+    args = _parser().parse_args(program.words(argv))
 
     def work() -> int:
         from dealer import commands

@@ -113,3 +113,9 @@ def test_a_digest_may_begin_with_a_dash(tmp_path: Path, digest: str) -> None:
     assert program.words(["--digest=x", digest]) == ["--digest=x", digest]
     options = {option for _, parser in reference.parsers() for a in parser._actions for option in a.option_strings}
     assert max(map(len, options)) < 43
+
+
+@pytest.mark.parametrize("at", ["-1,2", "-.5,0", "-3"])
+def test_a_list_of_numbers_may_begin_with_a_negative_one(at: str) -> None:
+    done = call(analyst.cli.main, "ecdf", ADDRESSES[0], "--at", at, env={"FSS_ANALYST_TOKEN": ""})
+    assert (done.returncode, "a token is needed" in done.stderr) == (65, True)
