@@ -89,7 +89,7 @@ class Dask:
             program = ["distributed.cli.dask_scheduler", "--host", self.address, "--no-dashboard", *options]
         else:
             program = ["distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-            program += ["--host", "127.0.0.1", "--death-timeout", "20", "--local-directory", self._folder, *options]
+            program += ["--host", "127.0.0.1", "--death-timeout", "120", "--local-directory", self._folder, *options]
         with (self._folder / f"{name}.log").open("ab") as log:
             command = [sys.executable, "-m", *map(str, program)]
             environment = {**os.environ, **_CONFIG, "PYTHONPATH": str(ROOT)}

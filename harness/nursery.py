@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import types
@@ -60,14 +61,16 @@ class Nursery:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory()
         command = [sys.executable, "-m", "harness.nursery", self._folder.name]
+        self._asking = threading.Lock()
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def start(self, config: Path, log: Path, *command: str) -> Forked:
         """A server, or with a command like `api` one of its processes."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps([str(config), str(log), *command]), file=self._process.stdin, flush=True)
-        return Forked(int(self._process.stdout.readline()), Path(self._folder.name))
+        with self._asking:
+            print(json.dumps([str(config), str(log), *command]), file=self._process.stdin, flush=True)
+            return Forked(int(self._process.stdout.readline()), Path(self._folder.name))
 
     def close(self) -> None:
         self._process.communicate()

@@ -36,7 +36,7 @@ class Walk:
 
     def type(self, who: str, text: str, answers: str = "y\n") -> list[Done]:
         for port, mine in zip(("8440", "8441"), self.ports, strict=True):
-            text = text.replace(port, str(mine))
+            text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{mine}")
         done = []
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)

@@ -133,10 +133,10 @@ class Project:
         return _run([*self.engine.compose, "--file", file, "--project-name", f"fss-{self.name}", *words], self.folder)
 
     def container(self, service: str) -> str:
-        """The container of a service that is up, whatever the engine calls it."""
+        """The container of a service, whatever the engine calls it; it may be on its way up again."""
         label = f"label=com.docker.compose.service={service}"
         project = f"label=com.docker.compose.project=fss-{self.name}"
-        return self.engine.run("ps", "--quiet", "--filter", label, "--filter", project).split()[0]
+        return self.engine.run("ps", "--all", "--quiet", "--filter", label, "--filter", project).split()[0]
 
     @contextmanager
     def up(self, *services: str) -> Iterator[None]:

@@ -18,7 +18,9 @@ SMALL = ["--hospitals", "3", "--patients", "3000"]
 
 def demo(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", "demo", "--out", str(out), *SMALL, *more]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}  # what the printed commands write must not lie in the checkout
+    cwd = out.parent
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=180, check=False)
 
 
 def ports(out: Path) -> list[str]:
@@ -58,7 +60,7 @@ def test_servers_that_are_kept_answer_the_commands_it_prints(tmp_path: Path) -> 
         said = done.stdout.splitlines()
         commands = [line.strip() for line in said if line.startswith("  . ") or "fss-analyst" in line]
         script = "\n".join(["set -e", *commands]).replace(".venv/bin/", f"{Path(sys.executable).parent}/")
-        tried = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+        tried = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert tried.returncode == 0, tried.stderr
         assert "auc" in tried.stdout
         links = re.findall(r"console: (http://127\.0\.0\.1:\d+/enter\?secret=\S+)", done.stdout)
@@ -67,4 +69,3 @@ def test_servers_that_are_kept_answer_the_commands_it_prints(tmp_path: Path) -> 
     finally:
         for process in processes:
             os.kill(process, signal.SIGTERM)
-        (ROOT / "roc.png").unlink(missing_ok=True)

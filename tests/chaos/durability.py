@@ -14,6 +14,7 @@ import shutil
 import signal
 import sqlite3
 import ssl
+import sys
 import threading
 import time
 from collections import Counter
@@ -106,11 +107,21 @@ def _copy(pair: Pair, role: int, target: Path, kind: str, rng: random.Random) ->
         process.send(signal.SIGCONT)
     log = target / "data" / "server.db-wal"
     if kind == "torn" and log.exists():
-        (target / "data" / "server.db-shm").unlink(missing_ok=True)
-        data = log.read_bytes()
-        log.write_bytes(data[: rng.randrange(len(data) + 1)])
+        index = target / "data" / "server.db-shm"
+        data, least = log.read_bytes(), _on_disk(index, log)
+        index.unlink(missing_ok=True)
+        log.write_bytes(data[: rng.randrange(least, len(data) + 1)])
     if kind == "spoiled":
         _spoil(rng.choice(sorted(p for p in (target / "data").rglob("*") if p.is_file() and p.stat().st_size)), rng)
+
+
+def _on_disk(index: Path, log: Path) -> int:
+    """Up to where a log was synced for certain: a checkpoint has begun to move that into the database."""
+    if not index.exists() or log.stat().st_size < 32:
+        return 0
+    page = int.from_bytes(log.read_bytes()[8:12], "big")
+    moved = int.from_bytes(index.read_bytes()[128:132], sys.byteorder)  # nBackfillAttempted of SQLite's WAL index
+    return min(log.stat().st_size, 32 + moved * (24 + page))
 
 
 def _copy_files(source: Path, target: Path, rng: random.Random, pause: float) -> None:
@@ -162,7 +173,9 @@ def _client(copy: Path, port: int) -> httpx.Client:
     token = (copy / "operator.token").read_text().strip()
     context = ssl.create_default_context(cafile=str(copy / "peer-ca.pem"))  # one authority for both servers of a pair
     headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=context, headers=headers, trust_env=False)
+    return httpx.Client(
+        base_url=f"https://127.0.0.1:{port}", verify=context, headers=headers, trust_env=False, timeout=60
+    )
 
 
 def _ready(process: Forked, copy: Path, port: int) -> bool:

@@ -179,13 +179,16 @@ def test_a_signature_covers_question_statement_and_answer(pair: Pair, asked: Cam
 
 def test_a_share_leaves_only_when_the_others_statement_is_kept(tmp_path: Path) -> None:
     """Server 1 asks while it cannot be asked itself: it gets nothing before it has made its statement."""
-    with Pair(tmp_path, peer__timeout_s="2.0") as pair:
+    with Pair(tmp_path) as pair:
         campaign = new_campaign()
         pair.create(campaign)
         pair.upload_values(campaign, campaign.place(values(40)).positions)
         pair.seal(campaign)
         pair.wait_ready(campaign)
-        pair.stop(1)
+        for role in (0, 1):
+            pair.stop(role)
+        pair.configure(0, peer__timeout_s="2.0")
+        pair.start(0)
         token = (pair.folder / "server1" / "peer.token").read_text().strip()
         query = ShareQuery(digest=campaign.digest, positions="all")
         with pair.client(0, token) as client:

@@ -50,7 +50,9 @@ def test_a_published_curve_needs_the_peer_no_more(tmp_path: Path) -> None:
         pair.stop(1)
         pair.stop(0)
         pair.start(0)
+        until = time.monotonic() + 60
         while pair.status(campaign)["phase"] != "ready":
+            assert time.monotonic() < until
             time.sleep(0.05)
         assert pair.ask(0, campaign, "curve") == first
 
@@ -88,7 +90,7 @@ def _reply(handler: Any, status: int, body: bytes) -> None:
 
 
 def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="1.0")
+    pair = Pair(tmp_path, curve_bits="0")
     with pair:
         campaign, _ = filled(pair)
         other, _ = filled(pair)
@@ -98,6 +100,9 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
         pair.wait_ready(other)
         pair.ask(0, campaign, "ecdf", at="0.9")  # so that server 1 has made its statement
         pair.stop(1)
+        pair.stop(0)
+        pair.configure(0, peer__timeout_s="1.0")
+        pair.start(0)
         path = f"/v1/campaigns/{name(campaign)}/ecdf"
 
         def ask() -> Any:

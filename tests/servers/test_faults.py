@@ -104,13 +104,13 @@ def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
 def test_bodies_that_are_slow_or_too_many_are_refused(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     for role in (0, 1):
-        pair.configure(role, limits__body_s="1.0")
+        pair.configure(role, limits__body_s="10.0")
         pair.configure(role, limits__bytes_in_flight="70000")
     with pair:
         campaign = new_campaign()
         pair.create(campaign)
         path = f"/v1/campaigns/{name(campaign)}/uploads"
-        slow = http.client.HTTPSConnection("127.0.0.1", pair.ports[0], context=pair.context, timeout=20)
+        slow = http.client.HTTPSConnection("127.0.0.1", pair.ports[0], context=pair.context, timeout=60)
         slow.putrequest("POST", path)
         token = pair.upload_tokens[campaign.id]
         for header in (
@@ -121,8 +121,9 @@ def test_bodies_that_are_slow_or_too_many_are_refused(tmp_path: Path) -> None:
             slow.putheader(*header)
         slow.endheaders()
         slow.send(b"x" * 100)
-        time.sleep(0.4)
-        refused = pair.upload(0, campaign, envelopes(campaign, np.arange(40))[0])
+        until = time.monotonic() + 5
+        while (refused := pair.upload(0, campaign, envelopes(campaign, np.arange(40))[0])).status_code == 200:
+            assert time.monotonic() < until
         assert refused.status_code == 429
         assert slow.getresponse().status == 408
         slow.close()
@@ -191,7 +192,7 @@ def test_workers_do_not_outlive_their_server(tmp_path: Path) -> None:
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
             assert children
             pair.stop(0, kill=kill)
-            until = time.monotonic() + 5
+            until = time.monotonic() + 30
             while any(_running(child) for child in children):
                 assert time.monotonic() < until
                 time.sleep(0.1)
@@ -242,9 +243,10 @@ def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
             db.execute("DELETE FROM uploads WHERE number = ?", (row[0],))
         db.close()
         pair.start(0)
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while pair.status(campaign)["phase"] != "failed":
             assert time.monotonic() < until
+            time.sleep(0.05)
         assert "newest backup" in pair.status(campaign)["problem"]
         with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
             db.execute("INSERT INTO uploads VALUES (?, ?, ?, ?, ?, ?)", row)

@@ -263,7 +263,7 @@ def test_a_process_that_is_stopped_while_it_copies_holds_nobody_up(
         os.waitpid(pid, os.WUNTRACED)
         started = time.monotonic()
         assert storage.uploads.withdraw(campaign.id, [bytes(16)], None) == (0, [])
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 60
     finally:
         os.kill(pid, signal.SIGCONT)
         _, status = os.waitpid(pid, 0)

@@ -131,7 +131,7 @@ def test_media_type_and_size(pair: Pair) -> None:
 
 
 def test_too_many_uploads_are_told_when_to_come_back(tmp_path: Any) -> None:
-    with Pair(tmp_path, limits__uploads_per_s="50") as limited:
+    with Pair(tmp_path, limits__uploads_per_s="20") as limited:
         campaign = make(limited)
         answers = [limited.upload(0, campaign, some(campaign, 20, seed)[0]) for seed in range(6)]
         assert {r.status_code for r in answers} == {200, 429}

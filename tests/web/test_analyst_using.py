@@ -2,6 +2,7 @@
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
@@ -24,9 +25,9 @@ def test_a_link_restores_the_view(pair: Pair, driver: Chrome, scores: Campaign) 
     made.show("histogram")
     slider = made.visit.driver.find_element(By.CSS_SELECTOR, "#controls input[type=range]")
     slider.send_keys(Keys.ARROW_LEFT, Keys.ARROW_LEFT)  # by the keyboard
+    made.visit.wait(lambda: "bins=18" in driver.current_url, "the number of bins in the address")
     made.settle("histogram")
     link = driver.current_url
-    assert "bins=18" in link
     made.visit.open(link)
     made.settle("histogram")
     assert len(made.table("Numbers of the histogram")["up to"]) == 18
@@ -68,6 +69,14 @@ EXPORTED = {
 }
 
 
+def _drawn(downloads: Path, names: list[str]) -> list[str]:
+    return [file for file in names if (downloads / f"{file}.svg").exists()]
+
+
+def _are_drawn(downloads: Path, names: list[str], count: int) -> bool:
+    return len(_drawn(downloads, names)) == count
+
+
 def test_every_picture_and_table_can_be_saved(opened: Opened, downloads: Path) -> None:
     """Pictures as SVG and PNG, and each table whole, with the digits that the page has."""
     for view, names in EXPORTED.items():
@@ -77,9 +86,9 @@ def test_every_picture_and_table_can_be_saved(opened: Opened, downloads: Path) -
         opened.visit.run("for (const b of document.querySelectorAll('.exports button')) b.click()")
         for file in names:
             opened.visit.wait((downloads / f"{file}.csv").exists, f"{file}.csv")
-        drawn = [file for file in names if (downloads / f"{file}.svg").exists()]
-        assert len(drawn) == pictures > 0
-        for file in drawn:
+        assert pictures > 0
+        opened.visit.wait(partial(_are_drawn, downloads, names, pictures), f"{pictures} pictures of {view}")
+        for file in _drawn(downloads, names):
             assert (downloads / f"{file}.svg").read_text().startswith("<svg")
             opened.visit.wait((downloads / f"{file}.png").exists, f"{file}.png")
             assert (downloads / f"{file}.png").read_bytes().startswith(b"\x89PNG")

@@ -93,7 +93,7 @@ const attempt = async (name, what) => { try { await what(); tried.push(name); } 
   });
   document.body.append(Object.assign(document.createElement("iframe"), { src: "https://elsewhere.example/" }));
   navigator.sendBeacon("https://elsewhere.example/", "x");
-  setTimeout(() => done([tried, violations]), 500);
+  setTimeout(() => done([tried, violations]), 2000);
 })();
 """
 
