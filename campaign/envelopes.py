@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from campaign.errors import InvalidUpload, PeerMismatch
 from campaign.spec import Campaign, check_digest
-from fss import FssError, KeyBatch, field
+from fss import FssError, KeyBatch, KeyType, field
 from fss.field import Words
 from fss.proof import Proofs, proof_bytes
 
@@ -62,8 +62,8 @@ def upload_bytes(campaign: Campaign, count: int) -> int:
     return _UPLOAD.size + count * (UPLOAD_ID_BYTES + type.key_bytes + campaign.checked * proof_bytes(type))
 
 
-def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
-    """Read an envelope for one server, or raise. Whether keys have proofs is the campaign's choice, not the party's."""
+def _count(data: bytes, campaign: Campaign, party: int) -> int:
+    """How many uploads an envelope for one server has, or an error where its header is wrong."""
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
     magic, version, given_party, given_proof, digest, count, key_bytes = _UPLOAD.unpack_from(data)
@@ -81,11 +81,17 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
     wanted = upload_bytes(campaign, count)
     if not count or len(data) != wanted:
         raise InvalidUpload(f"{count} uploads make {wanted} bytes, got {len(data)}")
+    return int(count)
+
+
+def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
+    """Read an envelope for one server, or raise. Whether keys have proofs is the campaign's choice, not the party's."""
+    count, expected = _count(data, campaign, party), campaign.key_type(party)
     rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(count, -1)
     ids = np.ascontiguousarray(rows[:, :UPLOAD_ID_BYTES])
     if count > 1 and len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != count:
         raise InvalidUpload("two uploads in one envelope have the same id")
-    end = UPLOAD_ID_BYTES + key_bytes
+    end = UPLOAD_ID_BYTES + expected.key_bytes
     try:
         keys = KeyBatch.from_bytes(rows[:, UPLOAD_ID_BYTES:end].tobytes(), campaign.id, expected=expected)
         proofs = Proofs.from_bytes(rows[:, end:].tobytes(), expected) if campaign.checked else None
@@ -96,10 +102,21 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
 
 def upload_rows(data: bytes, campaign: Campaign, party: int) -> list[tuple[bytes, bytes]]:
     """Each id of an envelope with the bytes of its key, and of its proof if there is one, as a server stores them."""
-    count = len(decode_uploads(data, campaign, party).ids)  # or an error; what is accepted has no other form
+    count = _count(data, campaign, party)
     size = (len(data) - _UPLOAD.size) // count
     starts = range(_UPLOAD.size, len(data), size)
-    return [(data[i : i + UPLOAD_ID_BYTES], data[i + UPLOAD_ID_BYTES : i + size]) for i in starts]
+    rows = [(data[i : i + UPLOAD_ID_BYTES], data[i + UPLOAD_ID_BYTES : i + size]) for i in starts]
+    if len({upload_id for upload_id, _ in rows}) < count or not _are_canonical(data, campaign.key_type(party), count):
+        decode_uploads(data, campaign, party)  # says what is wrong
+    return rows
+
+
+def _are_canonical(data: bytes, type: KeyType, count: int) -> bool:
+    """Whether keys and proofs have their one legal form: the same as decoding them, without making anything of them."""
+    words = np.frombuffer(data, np.uint64, offset=_UPLOAD.size).reshape(count, -1)[:, UPLOAD_ID_BYTES // 8 :]
+    least, most = type.on_the_wire
+    keys, proofs = words[:, : most.size], words[:, most.size :]
+    return bool((keys >= least).all() and (keys <= most).all() and (proofs < field.MASK).all())
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,18 @@ class KeyType:
         most[self.value_words()] = field.MASK - np.uint64(1)
         return most
 
+    @cached_property
+    def on_the_wire(self) -> tuple[Words, Words]:
+        """What the header and each word are at least, and at most: all keys in their one legal form, and no others."""
+        header = np.frombuffer(self.header, np.uint64)
+        least, most = np.zeros(1 + self.words, np.uint64), np.append(header, self.largest)
+        least[0], root = header[0], 1 + ROOT_LO
+        if self.party:
+            least[root] = TOP_BIT
+        else:
+            most[root] = TOP_BIT - np.uint64(1)
+        return least, most
+
     def value_words(self) -> list[int]:
         """The words that must be canonical field elements."""
         on_levels = range(FIRST_LEVEL + 2, self.level(self.depth), 3) if self.scheme is Scheme.DCF else range(0)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Engine
+from sqlalchemy.pool import PoolProxiedConnection
 
 from campaign.errors import Problem
 from servers.lifecycle.admission import Facts, Failures, NewUploads, Row, Site, decide
-from servers.storage import campaigns, waves
+from servers.storage import campaigns, dialects, waves
 
 _ABOUT = """
 SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state, w.number,
@@ -33,9 +34,41 @@ _INSERT = (
 _COUNT = "UPDATE campaigns SET stored = stored + ? WHERE number = ?"
 
 
-def add(db: Connection, request: NewUploads) -> Failures | Problem:
-    """In a transaction: store one request, or say what failed; a problem if it was refused whole."""
-    cursor = cast(sqlite3.Connection, db.connection.driver_connection).cursor()
+class Ingest:
+    """On a connection of its own; one transaction for all requests, which has the whole database alone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._held: PoolProxiedConnection | None = None
+
+    def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        try:
+            db = self._connection()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                cursor = db.cursor()
+                outcomes = [_add(cursor, request) for request in requests]
+                db.commit()
+            except BaseException:
+                db.rollback()
+                raise
+        except dialects.sqlite.ERRORS as error:
+            raise dialects.sqlite.as_problem(error) from None
+        return outcomes
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._held is None:
+            self._held = self._engine.raw_connection()
+        return cast(sqlite3.Connection, self._held.driver_connection)
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+
+def _add(cursor: sqlite3.Cursor, request: NewUploads) -> Failures | Problem:
+    """Store one request, or say what failed; a problem if it was refused whole."""
     try:
         number, facts = _facts(cursor, request)
     except Problem as problem:

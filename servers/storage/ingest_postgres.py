@@ -75,6 +75,9 @@ class Ingest:
             outcomes.update(zip(mine, self._of_one(campaign_id, some), strict=True))
         return [outcomes[place] for place in range(len(requests))]
 
+    def close(self) -> None:
+        """It keeps no connection."""
+
     def _of_one(self, campaign_id: bytes, requests: Sequence[NewUploads]) -> Sequence[Failures | Problem]:
         try:
             try:

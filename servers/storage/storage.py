@@ -75,6 +75,7 @@ class Storage:
             db.execute(sa.text("SELECT 1"))
 
     def close(self) -> None:
+        self.uploads.close()
         self.engine.dispose()
 
     def _check_counts(self) -> None:
@@ -94,15 +95,18 @@ class Writer:
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
         self._thread = ThreadPoolExecutor(1, "writer")
-        self._waiting: list[tuple[NewUploads, asyncio.Future[Failures | Problem]]] = []
-        self._running: asyncio.Task[None] | None = None
+        self._waiting: _Batch = []
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def add(self, uploads: NewUploads) -> Failures:
         """Durable when this returns."""
-        done: asyncio.Future[Failures | Problem] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Failures | Problem] = loop.create_future()
         self._waiting.append((uploads, done))
-        if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
+        if self._idle.is_set():
+            self._idle.clear()
+            loop.call_soon(self._begin, loop)  # with whatever else comes in this turn
         outcome = await done
         if isinstance(outcome, Problem):
             raise outcome
@@ -112,21 +116,40 @@ class Writer:
         """Any other write, in the same thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, persistently, what)
 
-    async def _run(self) -> None:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            try:
-                outcomes = await self.run(partial(self._uploads.add, [uploads for uploads, _ in batch]))
-            except Exception as error:
-                for _, done in batch:
-                    if not done.done():
-                        done.set_exception(error)
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._waiting = self._waiting, []
+        try:
+            self._thread.submit(self._store, loop, batch)
+        except RuntimeError as error:  # it was closed
+            self._tell(loop, batch, error)
+
+    def _store(self, loop: asyncio.AbstractEventLoop, batch: "_Batch") -> None:
+        """In the thread. One call back to the loop: tasks and futures on the way would cost as much as the writing."""
+        try:
+            outcomes = persistently(partial(self._uploads.add, [uploads for uploads, _ in batch]))
+        except Exception as error:
+            loop.call_soon_threadsafe(self._tell, loop, batch, error)
+        else:
+            loop.call_soon_threadsafe(self._tell, loop, batch, outcomes)
+
+    def _tell(
+        self, loop: asyncio.AbstractEventLoop, batch: "_Batch", outcomes: list[Failures | Problem] | Exception
+    ) -> None:
+        for place, (_, done) in enumerate(batch):
+            if done.done():  # nobody waits for it any more
                 continue
-            for (_, done), outcome in zip(batch, outcomes, strict=True):
-                if not done.done():
-                    done.set_result(outcome)
+            if isinstance(outcomes, Exception):
+                done.set_exception(outcomes)
+            else:
+                done.set_result(outcomes[place])
+        if self._waiting:
+            self._begin(loop)
+        else:
+            self._idle.set()
 
     async def close(self) -> None:
-        if self._running is not None:
-            await self._running
+        await self._idle.wait()
         self._thread.shutdown()
+
+
+_Batch = list[tuple[NewUploads, "asyncio.Future[Failures | Problem]"]]

@@ -17,7 +17,7 @@ from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
 
 IDS = 1 << 16  # read at a time
 if TYPE_CHECKING:
-    from servers.storage.ingest_postgres import Ingest
+    from servers.storage import ingest_postgres
 
 T = TypeVar("T")
 
@@ -29,6 +29,9 @@ class Uploads:
     def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
         """Store many requests together. For each: its failures, or the problem that refused it whole."""
         return self._ingest.add(requests)
+
+    def close(self) -> None:
+        self._ingest.close()
 
     def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> tuple[int, list[bytes]]:
         """Erase uploads at their party's wish, while the campaign is open.
@@ -147,23 +150,12 @@ class Uploads:
             return {row[0] or b"": row[1] for row in rows}
 
 
-class _InTurn:
-    """One transaction for all requests, which has the whole database alone."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
-        with Transaction(self._engine) as db:
-            return [ingest.add(db, request) for request in requests]
-
-
-def _ingest(engine: Engine) -> "_InTurn | Ingest":
+def _ingest(engine: Engine) -> "ingest.Ingest | ingest_postgres.Ingest":
     if engine.dialect.name == "sqlite":
-        return _InTurn(engine)
-    from servers.storage.ingest_postgres import Ingest  # its driver is an extra
+        return ingest.Ingest(engine)
+    from servers.storage import ingest_postgres  # its driver is an extra
 
-    return Ingest(engine)
+    return ingest_postgres.Ingest(engine)
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fss import KeyBatch, KeyFormatError, KeyMismatchError, KeyType, Scheme, dcf, dpf
+from fss import FssError, KeyBatch, KeyFormatError, KeyMismatchError, KeyType, Scheme, dcf, dpf
 from fss.keys import FILE_HEADER_BYTES
 from tests.fss.helpers import BINDER, NAMES, SCHEMES, make
 
@@ -133,6 +133,31 @@ def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
     k0.save(tmp_path / "k")
     with pytest.raises(KeyMismatchError, match="bits 8 where bits 9"):
         KeyBatch.open(tmp_path / "k", BINDER, expected=KeyType(Scheme.DCF, 9, 0, BINDER))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: NAMES[s])
+@pytest.mark.parametrize("bits", [1, 3, 4, 9, 32])
+@pytest.mark.parametrize("party", [0, 1])
+def test_what_lies_within_the_bounds_of_the_wire_is_decoded_and_nothing_else(
+    scheme: ModuleType, bits: int, party: int
+) -> None:
+    """Word by word, at each bound and beside it."""
+    keys = make(scheme, [1], bits)[party]
+    least, most = keys.type.on_the_wire
+    right = np.frombuffer(keys.to_bytes(), np.uint64)
+    assert (right >= least).all()
+    assert (right <= most).all()
+    for word in range(right.size):
+        low, high = int(least[word]), int(most[word])
+        for value in {0, low - 1, low, high, high + 1, 2**63 - 1, 2**63, 2**64 - 1} - {-1, 2**64}:
+            other = right.copy()
+            other[word] = value
+            try:
+                KeyBatch.from_bytes(other.tobytes(), BINDER, expected=keys.type)
+            except FssError:
+                assert not low <= value <= high, word
+            else:
+                assert low <= value <= high, word
 
 
 def test_size() -> None:
