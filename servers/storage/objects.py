@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -196,12 +197,13 @@ def _fill(
             raise NotTheSealedSet
         if not some:  # all of this part were rejected
             continue
-        upload_ids, stored = zip(*some, strict=True)
-        ids.update(b"".join(upload_ids))
-        batch = KeyBatch.from_bytes(b"".join([row[: type.key_bytes] for row in stored]), type.binder, expected=type)
+        table = _as_table(some)
+        ids.update(table[:, :UPLOAD_ID_BYTES].tobytes())
+        stored = table[:, UPLOAD_ID_BYTES:]
+        batch = KeyBatch.from_bytes(stored[:, : type.key_bytes].tobytes(), type.binder, expected=type)
         keys.put(done, batch.words)
         if proved is not None:
-            proved.put(done, Proofs.from_bytes(b"".join([row[type.key_bytes :] for row in stored]), type).words)
+            proved.put(done, Proofs.from_bytes(stored[:, type.key_bytes :].tobytes(), type).words)
         done += len(some)
         progress(done)
     if done != count or ids.digest() != expected.checksum:
@@ -212,6 +214,15 @@ def _fill(
     digest = file_digest(keys.partial)
     keys.replace()
     return digest
+
+
+def _as_table(rows: list[tuple[bytes, bytes]]) -> NDArray[np.uint8]:
+    """A row for each upload: its id, and behind it what was sent."""
+    width = sum(map(len, rows[0]))
+    joined = b"".join(chain.from_iterable(rows))
+    if len(joined) != width * len(rows):
+        raise NotTheSealedSet
+    return np.frombuffer(joined, np.uint8).reshape(-1, width)
 
 
 class _Columns:

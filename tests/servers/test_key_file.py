@@ -53,4 +53,7 @@ def test_other_rows_leave_nothing_behind(rows: list[Row], tmp_path: Path, wrong:
         write_keys(tmp_path / "keys", [rows[wrong]], expected(rows), silent, proofs=tmp_path / "proofs")
     with pytest.raises(NotTheSealedSet):
         write_keys(tmp_path / "keys", [rows, rows[:1]], expected(rows), silent)
+    uneven = [(rows[0][0], rows[0][1][:-8]), (rows[1][0], rows[1][1] + bytes(8)), *rows[2:-1], (rows[-1][0], b"")]
+    with pytest.raises(NotTheSealedSet):
+        write_keys(tmp_path / "keys", [uneven], expected(rows), silent)
     assert not list(tmp_path.iterdir())
