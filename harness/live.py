@@ -266,15 +266,15 @@ class Pair:
 
     def status(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
         with self.operator(role) as client:
-            answer: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
-        return answer
+            return _status(client, campaign)
 
     def wait_ready(self, campaign: Campaign, seconds: float = 60) -> None:
         until = time.monotonic() + seconds
         for role in (0, 1):
-            while self.status(campaign, role).get("phase") != "ready":
-                assert time.monotonic() < until, self.status(campaign, role)
-                time.sleep(0.05)
+            with self.operator(role) as client:  # one connection: both servers need the processor
+                while (status := _status(client, campaign)).get("phase") != "ready":
+                    assert time.monotonic() < until, status
+                    time.sleep(0.05)
 
     def noise_secrets(self, role: int, campaign: Campaign) -> tuple[bytes, bytes]:
         """The seed and the context of a server's noise, from what only a thief of its disk could read."""
@@ -289,6 +289,11 @@ class Pair:
             response = client.get(f"/v1/campaigns/{name(campaign)}/{what}", params=params)
         assert response.status_code == 200, response.text
         return response.json()
+
+
+def _status(client: httpx.Client, campaign: Campaign) -> dict[str, Any]:
+    answer: dict[str, Any] = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
+    return answer
 
 
 def name(campaign: Campaign) -> str:

@@ -1,7 +1,6 @@
 """What an upload costs a server, in its own CPU time: over a /healthz, and over SQLite alone."""
 
 import argparse
-import os
 import secrets
 import sqlite3
 import statistics
@@ -75,9 +74,8 @@ def _cpu(pid: int, bodies: Sequence[bytes], send: Callable[[bytes], bytes]) -> t
 
 
 def _cpu_of(pid: int) -> float:
-    """User and system time of a process, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """User and system time of a process, its threads included, to the nanosecond: Linux has a clock for each."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def _sqlite(folder: Path, campaign: Campaign, bodies: Sequence[bytes]) -> float:
