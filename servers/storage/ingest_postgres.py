@@ -147,7 +147,8 @@ def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Ite
         verdict = decide(request, facts)
         if verdict.refusal is not None or verdict.failures or _gone(cursor, about, request):
             raise _Unusual
-        used[request.sender] = replace(facts, used=facts.used + len(request.rows))
+        if request.sender is not None:  # of an open campaign nobody counts who sent how much
+            used[request.sender] = replace(facts, used=facts.used + len(request.rows))
         yield from ((row, request.sender) for row in request.rows)
 
 
