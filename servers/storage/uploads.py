@@ -121,7 +121,7 @@ class Uploads:
         update = UPLOADS.update().where(one).values(key=sa.bindparam("trace"))
         erased, last = 0, b""
         while True:
-            with Transaction(self._engine) as db:
+            with Transaction(self._engine, campaign_id) as db:
                 dialects.of(self._engine).read_in_order(db)
                 rows = db.execute(left.where(UPLOADS.c.id > last).order_by(UPLOADS.c.id).limit(BATCH)).all()
                 if rows:
