@@ -8,12 +8,22 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from campaign.envelopes import Shares, decode_shares, decode_uploads, encode_shares, encode_uploads
+from campaign.envelopes import (
+    Shares,
+    Uploads,
+    decode_shares,
+    decode_uploads,
+    encode_shares,
+    encode_uploads,
+    upload_bytes,
+    upload_rows,
+)
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, to_base64url
 from campaign.wire import GroupsQuery, Message, NewCampaign, PeerGroupsQuery, ShareQuery, UploadResult, read
@@ -153,11 +163,32 @@ def _value_replaced(data: bytearray, rng: np.random.Generator) -> bytearray:
 
 
 def envelope_target() -> Target:
-    """What anybody with a token can send to a server."""
-    c = campaign(strata=["no", "yes"])
+    """What anybody with a token can send to a server, with proofs."""
+    c = campaign(strata=["no", "yes"], checked=True)
     seeds = [data for n in (1, 2, 3) for data in envelopes(c, np.arange(n))]
     both = [envelopes(campaign(id=bytes(32)), np.arange(1))[0]]
-    return Target("upload", seeds + both, partial(decode_uploads, campaign=c, party=0), partial(encode_uploads, c))
+    return Target("upload", seeds + both, partial(_decoded, campaign=c), partial(encode_uploads, c))
+
+
+def _decoded(data: bytes, campaign: Campaign) -> Uploads:
+    """A server stores exactly what can be decoded, though it does not decode it to store it."""
+    stored = _stored(data, campaign)
+    try:
+        decoded = decode_uploads(data, campaign, 0)
+    except Problem:
+        if stored is not None:
+            raise Broken(f"upload: {data!r} is stored and cannot be decoded") from None
+        raise
+    if stored != data[upload_bytes(campaign, 0) :]:
+        raise Broken(f"upload: {data!r} can be decoded and is not stored as it is")
+    return decoded
+
+
+def _stored(data: bytes, campaign: Campaign) -> bytes | None:
+    try:
+        return b"".join(chain.from_iterable(upload_rows(data, campaign, 0)))
+    except Problem:
+        return None
 
 
 def other_targets(folder: Path) -> list[Target]:
