@@ -24,18 +24,23 @@ def add_command(commands: Commands, name: str, what: str) -> argparse.ArgumentPa
     return commands.add_parser(name, help=what, description=what[0].upper() + what[1:])
 
 
-_VALUE = re.compile(r"-[0-9.].*|-[A-Za-z0-9_-]{42}")
+# But for plain numbers and words with blanks, which argparse knows by itself.
+_VALUE = re.compile(r"-(?!\d+$|\d*\.\d+$)[0-9.]\S*|-[A-Za-z0-9_-]{42}")
 
 
 def words(argv: Sequence[str] | None) -> list[str]:
     """What was typed. Lists of numbers, digests and keys may begin with a dash: argparse takes them for options."""
     joined: list[str] = []
     for word in sys.argv[1:] if argv is None else argv:
-        if joined and joined[-1].startswith("--") and "=" not in joined[-1] and _VALUE.fullmatch(word):
+        if joined and "--" not in joined and _is_bare_option(joined[-1]) and _VALUE.fullmatch(word):
             joined[-1] += f"={word}"
         else:
             joined.append(word)
     return joined
+
+
+def _is_bare_option(word: str) -> bool:
+    return word.startswith("--") and "=" not in word
 
 
 class BadSettings(Exception):

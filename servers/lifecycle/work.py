@@ -214,6 +214,8 @@ class Workman:
         try:
             digest = await asyncio.to_thread(write)
         except objects.NotTheSealedSet:
+            if (await asyncio.to_thread(self._storage.waves.get, campaign.id, wave.number)).erased:
+                raise Overtaken from None
             raise _not_sealed("uploads are not the sealed") from None
         if sealed.key_file not in (None, digest):
             raise _not_sealed("keys are not the sealed")

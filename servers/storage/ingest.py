@@ -5,6 +5,7 @@ what, and decided again.
 """
 
 import sqlite3
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
@@ -38,22 +39,25 @@ class Ingest:
     """On a connection of its own; one transaction for all requests, which has the whole database alone."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self._turn = engine, threading.Lock()
         self._held: PoolProxiedConnection | None = None
 
     def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
-        try:
-            db = self._connection()
-            db.execute("BEGIN IMMEDIATE")
+        with self._turn:
             try:
-                cursor = db.cursor()
-                outcomes = [_add(cursor, request) for request in requests]
-                db.commit()
-            except BaseException:
-                db.rollback()
+                return self._add_all(requests)
+            except BaseException as error:
+                self.close()  # the pool undoes what was begun, or ends a connection that cannot be used again
+                if isinstance(error, dialects.sqlite.ERRORS):
+                    raise dialects.sqlite.as_problem(error) from None
                 raise
-        except dialects.sqlite.ERRORS as error:
-            raise dialects.sqlite.as_problem(error) from None
+
+    def _add_all(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
+        db = self._connection()
+        db.execute("BEGIN IMMEDIATE")
+        cursor = db.cursor()
+        outcomes = [_add(cursor, request) for request in requests]
+        db.commit()
         return outcomes
 
     def _connection(self) -> sqlite3.Connection:

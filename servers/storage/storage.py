@@ -25,6 +25,7 @@ from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
 
 T = TypeVar("T")
+Batch = list[tuple[NewUploads, "asyncio.Future[Failures | Problem]"]]
 
 
 class Storage:
@@ -95,7 +96,7 @@ class Writer:
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
         self._thread = ThreadPoolExecutor(1, "writer")
-        self._waiting: _Batch = []
+        self._waiting: Batch = []
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -120,20 +121,23 @@ class Writer:
         batch, self._waiting = self._waiting, []
         try:
             self._thread.submit(self._store, loop, batch)
-        except RuntimeError as error:  # it was closed
+        except Exception as error:  # it was closed, or there is no room for one more
             self._tell(loop, batch, error)
 
-    def _store(self, loop: asyncio.AbstractEventLoop, batch: "_Batch") -> None:
+    def _store(self, loop: asyncio.AbstractEventLoop, batch: Batch) -> None:
         """In the thread. One call back to the loop: tasks and futures on the way would cost as much as the writing."""
         try:
             outcomes = persistently(partial(self._uploads.add, [uploads for uploads, _ in batch]))
-        except Exception as error:
-            loop.call_soon_threadsafe(self._tell, loop, batch, error)
+            if len(outcomes) != len(batch):
+                raise AssertionError("some uploads have no outcome")
+        except BaseException as error:  # whatever it is, others go on
+            known = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            loop.call_soon_threadsafe(self._tell, loop, batch, known)
         else:
             loop.call_soon_threadsafe(self._tell, loop, batch, outcomes)
 
     def _tell(
-        self, loop: asyncio.AbstractEventLoop, batch: "_Batch", outcomes: list[Failures | Problem] | Exception
+        self, loop: asyncio.AbstractEventLoop, batch: Batch, outcomes: list[Failures | Problem] | Exception
     ) -> None:
         for place, (_, done) in enumerate(batch):
             if done.done():  # nobody waits for it any more
@@ -150,6 +154,3 @@ class Writer:
     async def close(self) -> None:
         await self._idle.wait()
         self._thread.shutdown()
-
-
-_Batch = list[tuple[NewUploads, "asyncio.Future[Failures | Problem]"]]

@@ -111,11 +111,18 @@ def test_a_digest_may_begin_with_a_dash(tmp_path: Path, digest: str) -> None:
     assert f"{tmp_path}/campaign.json: No such file" in done.stderr
     assert program.words(["seal", digest, "--yes"]) == ["seal", digest, "--yes"]
     assert program.words(["--digest=x", digest]) == ["--digest=x", digest]
+    assert program.words(["--yes", "--", digest, "-1.csv"]) == ["--yes", "--", digest, "-1.csv"]
     options = {option for _, parser in reference.parsers() for a in parser._actions for option in a.option_strings}
     assert max(map(len, options)) < 43
 
 
-@pytest.mark.parametrize("at", ["-1,2", "-.5,0", "-3"])
+def test_what_argparse_understands_is_left_alone() -> None:
+    for first, second in (("-1", "1"), ("-5 to 0", "0 to 5"), ("-.5", "-2.5")):
+        typed = ["compare", "--strata", first, second]
+        assert program.words(typed) == typed
+
+
+@pytest.mark.parametrize("at", ["-1,2", "-.5,0", "-3", "-1e3", "-0.5", "-2026-01-01"])
 def test_a_list_of_numbers_may_begin_with_a_negative_one(at: str) -> None:
     done = call(analyst.cli.main, "ecdf", ADDRESSES[0], "--at", at, env={"FSS_ANALYST_TOKEN": ""})
     assert (done.returncode, "a token is needed" in done.stderr) == (65, True)

@@ -118,6 +118,27 @@ def test_keys_that_were_erased_meanwhile_are_not_left_in_a_file(
     asyncio.run(play())
 
 
+def test_rows_that_were_erased_meanwhile_are_no_damage(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads them sees that some are not the sealed ones; nobody is told to restore anything."""
+
+    async def play() -> None:
+        async with one_of_several(tmp_path, postgres) as server:
+            campaign, wave, _ = await server.writer.run(lambda: fixed(server.storage))
+
+            def write_keys(*_: Any, **__: Any) -> bytes:
+                server.storage.waves.note_erased(campaign.id, 0)
+                raise objects.NotTheSealedSet
+
+            monkeypatch.setattr(objects, "write_keys", write_keys)
+            entry, held = server.storage.campaigns.get(campaign.id), work._Held(Job(campaign.id, 0), work.LEASE_S)
+            with pytest.raises(Overtaken):
+                await server.workman._keys(entry, wave, held)
+
+    asyncio.run(play())
+
+
 def test_who_cannot_finish_a_key_file_leaves_nothing_of_it(tmp_path: Path) -> None:
     campaign = new_campaign(checked=True)
     rows = sorted(admission.rows(envelopes(campaign, np.arange(5))[0], campaign, 0))

@@ -51,7 +51,9 @@ class Arena:
     """A database with two processes at it, and a third look at what they left."""
 
     def __init__(self, url: str) -> None:
-        self.storage, self.two = Storage(url), Two(url)
+        self.storage = Storage(url)
+        self.storage.close()  # not to be shared with forks
+        self.two = Two(url)
 
     def campaign(self, **changes: Any) -> bytes:
         campaign = new_campaign(min_uploads=1, **changes)

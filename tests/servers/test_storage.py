@@ -245,7 +245,7 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
     storage.campaigns.add(campaign, "0" * 64, [])
     some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
 
-    def fails(error: Exception) -> Callable[..., object]:
+    def fails(error: BaseException) -> Callable[..., object]:
         def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
             if request is some[1]:
                 raise error
@@ -253,11 +253,16 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
 
         return add
 
-    for error, expected in ((sqlite3.OperationalError("no"), StorageFull), (RuntimeError("a fault"), RuntimeError)):
+    for error, expected in (
+        (sqlite3.OperationalError("no"), StorageFull),
+        (RuntimeError("a fault"), RuntimeError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ):
         monkeypatch.setattr(ingest, "_add", fails(error))
         with pytest.raises(expected):
             storage.uploads.add(some)
         assert storage.uploads.counts() == {}
+        storage.campaigns.add(new_campaign(), "0" * 64, [])  # by another connection: no lock is left
     monkeypatch.setattr(ingest, "_add", real)
     assert storage.uploads.add(some) == [[], []]
     assert storage.uploads.counts() == {campaign.id: 2}
@@ -302,3 +307,32 @@ def test_what_comes_while_a_transaction_runs_goes_into_the_next_one_together(sto
 
     asyncio.run(play())
     assert storage.uploads.counts() == {campaign.id: 1}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(SystemExit(), RuntimeError), (KeyError("a fault"), KeyError), ([], AssertionError)]
+)
+def test_whatever_goes_wrong_with_one_upload_the_next_one_is_answered(
+    storage: Storage, wrong: object, told: type[Exception]
+) -> None:
+    campaign = new_campaign()
+    storage.campaigns.add(campaign, "0" * 64, [])
+    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+
+    class Broken(uploads.Uploads):
+        def add(self, requests: Sequence[NewUploads]) -> list[Any]:
+            if some[0] not in requests:
+                return super().add(requests)
+            if isinstance(wrong, BaseException):
+                raise wrong
+            return []
+
+    async def play() -> None:
+        writer = Writer(Broken(storage.engine))
+        async with asyncio.timeout(30):
+            with pytest.raises(told):
+                await writer.add(some[0])
+            assert await writer.add(some[1]) == []
+            await writer.close()
+
+    asyncio.run(play())
