@@ -1,0 +1,147 @@
+"""Uploads are written in turn, many in one transaction: what goes wrong with some of them holds up no others."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from campaign.errors import StorageBusy, StorageFull
+from servers.lifecycle.admission import NewUploads
+from servers.storage import ingest, uploads
+from servers.storage.storage import Storage, Writer
+from tests.servers.conftest import new_campaign
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    opened = Storage(f"sqlite:///{tmp_path / 'db'}")
+    yield opened
+    opened.close()
+
+
+def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, real = new_campaign(), ingest._add
+    storage.campaigns.add(campaign, "0" * 64, [])
+    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+
+    def fails(error: BaseException) -> Callable[..., object]:
+        def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
+            if request is some[1]:
+                raise error
+            return real(cursor, request)
+
+        return add
+
+    for error, expected in (
+        (sqlite3.OperationalError("no"), StorageFull),
+        (RuntimeError("a fault"), RuntimeError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+    ):
+        monkeypatch.setattr(ingest, "_add", fails(error))
+        with pytest.raises(expected):
+            storage.uploads.add(some)
+        assert storage.uploads.counts() == {}
+        storage.campaigns.add(new_campaign(), "0" * 64, [])  # by another connection: no lock is left
+    monkeypatch.setattr(ingest, "_add", real)
+    assert storage.uploads.add(some) == [[], []]
+    assert storage.uploads.counts() == {campaign.id: 2}
+
+
+def test_what_comes_while_a_transaction_runs_goes_into_the_next_one_together(storage: Storage) -> None:
+    """And closing waits for all of it."""
+    campaign, batches, go = new_campaign(), list[int](), threading.Event()
+    storage.campaigns.add(campaign, "0" * 64, [])
+
+    class Slow(uploads.Uploads):
+        def add(self, requests: Sequence[NewUploads]) -> list[Any]:
+            batches.append(len(requests))
+            assert go.wait(30)
+            if len(requests) == 2:
+                raise StorageBusy("busy", retry_after=5)
+            return super().add(requests)
+
+    async def play() -> None:
+        writer = Writer(Slow(storage.engine))
+
+        def add(number: int) -> "asyncio.Task[Any]":
+            return asyncio.create_task(writer.add(NewUploads(campaign.id, [(bytes([number]) * 16, b"key")])))
+
+        first = add(0)
+        while not batches:
+            await asyncio.sleep(0.01)
+        others = [add(1), add(2)]
+        await asyncio.sleep(0)
+        abandoned = others.pop()
+        abandoned.cancel()
+        await asyncio.sleep(0)
+        closing_writer = asyncio.create_task(writer.close())
+        go.set()
+        assert await first == []
+        with pytest.raises(StorageBusy):
+            await others[0]
+        await closing_writer
+        assert batches == [1, 2]
+        with pytest.raises(RuntimeError):
+            await writer.add(NewUploads(campaign.id, [(b"x" * 16, b"key")]))
+
+    asyncio.run(play())
+    assert storage.uploads.counts() == {campaign.id: 1}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"), [(SystemExit(), RuntimeError), (KeyError("a fault"), KeyError), ([], AssertionError)]
+)
+def test_whatever_goes_wrong_with_one_upload_the_next_one_is_answered(
+    storage: Storage, wrong: object, told: type[Exception]
+) -> None:
+    campaign = new_campaign()
+    storage.campaigns.add(campaign, "0" * 64, [])
+    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+
+    class Broken(uploads.Uploads):
+        def add(self, requests: Sequence[NewUploads]) -> list[Any]:
+            if some[0] not in requests:
+                return super().add(requests)
+            if isinstance(wrong, BaseException):
+                raise wrong
+            return []
+
+    async def play() -> None:
+        writer = Writer(Broken(storage.engine))
+        async with asyncio.timeout(30):
+            with pytest.raises(told):
+                await writer.add(some[0])
+            assert await writer.add(some[1]) == []
+            await writer.close()
+
+    asyncio.run(play())
+
+
+def test_two_threads_that_add_at_once_take_turns(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share one connection, and a transaction on it is of one of them."""
+    campaign, real, inside, go = new_campaign(), ingest._add, threading.Event(), threading.Event()
+    storage.campaigns.add(campaign, "0" * 64, [])
+    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+
+    def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
+        if request is some[0]:
+            inside.set()
+            assert go.wait(30)
+        return real(cursor, request)
+
+    monkeypatch.setattr(ingest, "_add", add)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(storage.uploads.add, some[:1])
+        assert inside.wait(30)
+        second = pool.submit(storage.uploads.add, some[1:])
+        assert not wait([second], 0.3).done
+        go.set()
+        assert [first.result(), second.result()] == [[[]], [[]]]
+    assert storage.uploads.counts() == {campaign.id: 2}
