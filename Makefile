@@ -36,6 +36,12 @@ ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
 ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
+# Programs, and Debian's packages that have them: installed where one is missing and it may be.
+DEBIAN = @( for program in $(1); do command -v $$program >/dev/null || exit 1; done ) || { \
+  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+  { apt-get update -qq; apt-get install -y -qq $(2) >/dev/null; }; } || \
+  echo "not here, and cannot be installed: $(1); on Debian: apt-get install $(2)"
+
 .PHONY: test units test-numpy slow faults chaos audit lint demo bench docs gallery containers sanitize arm wheels browser \
   release update clean
 
@@ -98,20 +104,13 @@ wheels: .venv/ready-wheels
 slow: .venv/ready
 	$(PARALLEL) -m slow
 
-# Debian's load balancer, where it is missing and may be installed; its tests are left out without it.
+# Tests of the load balancer are left out without it.
 faults: .venv/ready-faults
-	@command -v haproxy >/dev/null || { \
-	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  { apt-get update -qq; apt-get install -y -qq haproxy >/dev/null; }; } || \
-	  echo "no haproxy, and it cannot be installed here: apt-get install haproxy"
+	$(call DEBIAN,haproxy,haproxy)
 	$(PARALLEL) -m faults
 
-# Debian's browser and its driver, where they are missing and may be installed.
 browser: .venv/ready
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
-	  [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-	  { apt-get update -qq; apt-get install -y -qq chromium chromium-driver >/dev/null; }; } || \
-	  echo "no browser, and it cannot be installed here: apt-get install chromium chromium-driver"
+	$(call DEBIAN,chromium chromedriver,chromium chromium-driver)
 	$(BIN)/python -m pytest tests/web -m browser -rs
 
 chaos: .venv/ready

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,14 @@ def postgres() -> Iterator[Postgres]:
         pytest.skip(str(error))
     with server:
         yield server
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    """A new database, SQLite's; tests of another one have a fixture of this name."""
+    opened = Storage(f"sqlite:///{tmp_path / 'db'}")
+    yield opened
+    opened.close()
 
 
 def fixed(storage: Storage, **changes: object) -> tuple[Campaign, Wave, list[bytes]]:

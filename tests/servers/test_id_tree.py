@@ -152,13 +152,6 @@ def test_steps_are_read_strictly(data: bytes) -> None:
         Step.decode(data)
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Storage]:
-    opened = Storage(f"sqlite:///{tmp_path / 'db'}")
-    yield opened
-    opened.close()
-
-
 def test_a_frozen_wave_answers_in_parts(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frozen_ids, "IDS_AT_ONCE", 10)
     campaign, ids = new_campaign(min_uploads=1), ids_of(45, 4)

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -21,13 +21,6 @@ from servers.storage.schema import META
 from servers.storage.storage import Storage
 from servers.storage.waves import UploadSet
 from tests.servers.conftest import new_campaign
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Storage]:
-    opened = Storage(f"sqlite:///{tmp_path / 'db'}")
-    yield opened
-    opened.close()
 
 
 def sealed(storage: Storage) -> Campaign:

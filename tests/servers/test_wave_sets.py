@@ -1,8 +1,6 @@
 """Waves in one server's storage: what closing a wave does to uploads, and what nobody can make it do."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -24,13 +22,6 @@ def made(storage: Storage, **changes: object) -> Campaign:
     spec = campaign(**{"waves": waves, "min_uploads": 2, "servers": None, **changes})
     storage.campaigns.add(spec, "0" * 64, [])
     return spec
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Storage]:
-    opened = Storage(f"sqlite:///{tmp_path / 'server.db'}")
-    yield opened
-    opened.close()
 
 
 def send(storage: Storage, spec: Campaign, *names: bytes) -> list[str]:

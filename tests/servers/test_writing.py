@@ -3,9 +3,8 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,6 @@ from servers.lifecycle.admission import NewUploads
 from servers.storage import ingest, uploads
 from servers.storage.storage import Storage, Writer
 from tests.servers.conftest import new_campaign
-
-
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Storage]:
-    opened = Storage(f"sqlite:///{tmp_path / 'db'}")
-    yield opened
-    opened.close()
 
 
 def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
