@@ -6,7 +6,6 @@ import os
 import secrets
 import socket
 import sqlite3
-import ssl
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import numpy as np
 
 from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign, Placed, to_base64url
+from client.https import trust
 from client.identity import Identity
 from client.tokens import hash_token, new_token
 from dealer.sharing import key_rand_bytes, share_positions
@@ -93,7 +93,7 @@ class Pair:
         self.ports = free_ports()
         self.servers: list[Server] = init_pair(self.folder, ("127.0.0.1", "127.0.0.1"), self.ports, IDENTITIES)
         self.processes: list[Process | None] = [None, None]
-        self.context = ssl.create_default_context(cafile=str(self.folder / "ca.pem"))
+        self.context = trust(self.folder / "ca.pem")  # as our programs do: whoever is measured pays the same handshake
         self.upload_tokens: dict[bytes, str] = {}
         for role in (0, 1):
             self.configure(role, **settings)

@@ -84,8 +84,12 @@ class Model:
         self._peer_grid = fit([1 << r.bits for r in runs], [self._peer_bytes(r) - self._peer_n(r.n) for r in runs])
 
     def _peer_bytes(self, run: Run) -> float:
-        """With one connection, whether this run opened it, found it open or had to open it again."""
-        return run.peer.bytes + (1 - run.peer.connections) * self._handshake
+        """With one connection, whether this run opened it, found it open or had to open it again; and with nothing
+        asked too early, which has heads like everything else that the servers ask each other."""
+        wire = run.peer.bytes - run.peer.connections * self._handshake
+        bodies, requests = run.bodies, run.requests
+        head = (wire - bodies["peer"] - bodies["early"]) / (requests["peer"] + requests["early"])
+        return self._handshake + wire - bodies["early"] - requests["early"] * head
 
     def _size(self, queries: int, bits: int) -> int:
         """What a party's bytes grow with."""

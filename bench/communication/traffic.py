@@ -20,8 +20,8 @@ from harness.proxy import Count, Proxy
 from operators.setup import write_secret
 
 OURS = "ours"
-KINDS = ("party", "peer", "analyst")
-NOT_YET = 503  # servers that wait for each other ask a few times, by chance
+KINDS = ("party", "peer", "early", "analyst")  # early: servers that wait for each other ask a few times, by chance
+NOT_YET = 503
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,9 @@ class Counted:
         return len(self.pair.log(role))
 
 
-def _kind(route: str) -> str | None:
+def _kind(route: str, status: int | None) -> str | None:
     if "/peer/" in route:
-        return "peer"
+        return "early" if status == NOT_YET else "peer"
     if route.endswith("/ecdf"):
         return "analyst"
     return "party" if route in ("/v1/campaigns/{cid}", "/v1/campaigns/{cid}/uploads") else None
@@ -174,8 +174,8 @@ class Meter:
         for role in (0, 1):
             self._servers.logged(role)
             for event in self._servers.pair.events(role, self._logged[role]):
-                kind = _kind(event.get("route", ""))
-                if kind is not None and event["status"] != NOT_YET:
+                kind = _kind(event.get("route", ""), event.get("status"))
+                if kind is not None:
                     bodies[kind] += event["received"] + event["sent"]
                     requests[kind] += 1
         now = self._counts(self._servers)

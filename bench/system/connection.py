@@ -1,7 +1,6 @@
 """A client for benchmarks."""
 
 import http.client
-import ssl
 from urllib.parse import urlsplit
 
 from campaign.envelopes import UPLOAD_TYPE
@@ -13,8 +12,7 @@ class Connection:
 
     def __init__(self, pair: Pair, role: int, token: str) -> None:
         at = urlsplit(pair.url(role))
-        context = ssl.create_default_context(cafile=str(pair.folder / "ca.pem"))
-        self._http = http.client.HTTPSConnection(at.hostname or "", at.port, context=context, timeout=120)
+        self._http = http.client.HTTPSConnection(at.hostname or "", at.port, context=pair.context, timeout=120)
         self._headers = {"Authorization": f"Bearer {token}"}
 
     def get(self, path: str) -> bytes:

@@ -1,25 +1,30 @@
 """Bytes on the wire: what proxies and servers count is what was sent, and all protocols answer alike."""
 
+import asyncio
 import json
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
+import dealer
 from bench.communication import onehot, pointwise
 from bench.communication.findings import Found, Plan
-from bench.communication.model import crossover, fit
+from bench.communication.model import Model, crossover, fit
 from bench.communication.plots import draw
 from bench.communication.protocols import Study, both_pairs, study_campaign
 from bench.communication.run import measure, run_all
 from bench.communication.tables import all_tables, summary
 from bench.communication.traffic import OURS, BaselinePair, Counted, Run
-from campaign.errors import InvalidUpload
-from harness.proxy import Proxy, Records
+from campaign.errors import InvalidUpload, Problem
+from harness.proxy import Count, Proxy, Records
 from servers.release.noise import NoiseTree
 
 pytestmark = pytest.mark.slow
@@ -111,6 +116,19 @@ def test_results_and_json(measured: Found) -> None:
     assert f"from {results['crossover_kept'].value:.0f} or" in summary(measured)
 
 
+def test_questions_that_come_too_early_do_not_move_the_extrapolation(measured: Found) -> None:
+    """How often servers ask before the other one is ready depends on the machine: here five times, in one run."""
+    first, *others = [run for run in of(measured, OURS) if run.keep_alive]
+    bodies, requests = (
+        {**counts, "early": counts["early"] + 5 * each} for counts, each in ((first.bodies, 280), (first.requests, 1))
+    )
+    slow = replace(first, peer=first.peer + Count(0, 5 * 400, 5 * 436, 10), bodies=bodies, requests=requests)
+    handshake = measured.bare.bytes / measured.bare.connections
+    calm, busy = (Model([run, *others], SMALL.bits, handshake) for run in (first, slow))
+    assert busy.worst() < 0.02 < 5 * 836 / first.total
+    assert busy.row(10, 4).total == pytest.approx(calm.row(10, 4).total, rel=0.01)
+
+
 def test_plots_are_drawn(measured: Found, tmp_path: Path) -> None:
     for path, caption in draw(measured, tmp_path):
         assert path.read_bytes().startswith(b"\x89PNG")
@@ -198,6 +216,34 @@ def test_the_proxy_counts_what_the_sockets_carried(pairs: tuple[Counted, Counted
     assert answer.startswith(b"HTTP/1.1 200")
     passed = proxy.settled() - before
     assert (passed.connections, passed.up, passed.down) == (1, sent, received)
+
+
+def test_all_protocols_greet_alike(pairs: tuple[Counted, Counted]) -> None:
+    """A party that also offers old versions of TLS says twice as much in its first message."""
+    ours, baseline = pairs
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as beside:
+        base = f"https://127.0.0.1:{listener.getsockname()[1]}"
+
+        def greeting(request: Callable[[], object]) -> int:
+            """The bytes before anything is answered."""
+            heard = beside.submit(hang_up, listener)
+            with pytest.raises((Problem, httpx.HTTPError)):
+                request()
+            return heard.result(10)
+
+        async def ask() -> None:
+            async with baseline.client("token", keep_alive=True) as client:
+                await client.post(base)
+
+        urls = [f"{base}/v1/campaigns/a", "https://127.0.0.1:1/v1/campaigns/a"]
+        with dealer.Sites(urls, "token", ours.pair.folder / "ca.pem", attempts=1) as sites:
+            assert 100 < greeting(sites.fetch) == greeting(lambda: asyncio.run(ask()))
+
+
+def hang_up(listener: socket.socket) -> int:
+    connection, _ = listener.accept()
+    with connection:
+        return len(connection.recv(1 << 16))
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 7, 1000])
