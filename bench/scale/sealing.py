@@ -1,8 +1,8 @@
 """What it costs two servers to agree on the uploads that reached both: bytes between them, memory, seconds.
 
 Two real servers, TLS through a proxy that counts. Their databases are filled past them, in no order of ids, with rows
-of a key's size that are not keys: so what follows a sealing, keys into a file and their evaluation, ends at once and is
-no part of the figures.
+of a key's size that are not keys. What follows a sealing, keys into a file and their evaluation, is no part of the
+figures: these servers have no background.
 """
 
 import tempfile
@@ -97,10 +97,14 @@ def sealed(fresh: Fresh, folder: Path, count: int, seed: int) -> Cost:
         return Cost(sent / 1e6, max(peaks), before[int(np.argmax(peaks))], seconds)
 
 
+class _Sealers(Pair):
+    program = ("bench.scale.sealer",)
+
+
 @contextmanager
 def _pair(folder: Path, fresh: Fresh) -> Iterator[tuple[Pair, Sequence[str], Sequence[Proxy]]]:
     """Two servers on new databases that reach each other through proxies."""
-    pair, urls = Pair(folder), (fresh(folder), fresh(folder))
+    pair, urls = _Sealers(folder), (fresh(folder), fresh(folder))
     with ExitStack() as opened:
         proxies = [opened.enter_context(Proxy(port)) for port in pair.ports]
         for role in (0, 1):
