@@ -187,7 +187,7 @@ class Pair:
         self.processes[role] = None
         return code
 
-    def exited(self, role: int, seconds: float = 20) -> int:
+    def exited(self, role: int, seconds: float = 60) -> int:
         """Wait until a server has ended by itself."""
         process = self.processes[role]
         assert process is not None
@@ -205,7 +205,7 @@ class Pair:
     def url(self, role: int) -> str:
         return f"https://127.0.0.1:{self.ports[role]}"
 
-    def client(self, role: int, token: str | None = None, timeout: float = 60) -> httpx.Client:
+    def client(self, role: int, token: str | None = None, timeout: float | httpx.Timeout = 60) -> httpx.Client:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         return httpx.Client(
             base_url=self.url(role), verify=self.context, headers=headers, timeout=timeout, trust_env=False
@@ -249,7 +249,7 @@ class Pair:
         answer: dict[str, Any] = response.json()
         return answer
 
-    def wait_checked(self, campaign: Campaign, seconds: float = 60) -> list[dict[str, Any]]:
+    def wait_checked(self, campaign: Campaign, seconds: float = 180) -> list[dict[str, Any]]:
         """Until no server is checking keys any more: what both say then."""
         until = time.monotonic() + seconds
         while True:
@@ -268,7 +268,7 @@ class Pair:
         with self.operator(role) as client:
             return _status(client, campaign)
 
-    def wait_ready(self, campaign: Campaign, seconds: float = 60) -> None:
+    def wait_ready(self, campaign: Campaign, seconds: float = 180) -> None:
         until = time.monotonic() + seconds
         for role in (0, 1):
             with self.operator(role) as client:  # one connection: both servers need the processor

@@ -119,7 +119,12 @@ class Publisher:
         if whole is not None:
             return whole[positions]
         distinct, back = np.unique(positions, return_inverse=True)
-        ours, theirs = await _both(self.shares(of, distinct, gone), self._peer_shares(of, distinct))
+        try:
+            ours, theirs = await _both(self.shares(of, distinct, gone), self._peer_shares(of, distinct))
+        except PeerUnavailable as failure:
+            if isinstance(failure.__cause__, InvalidQuery):  # too many points for it, now and later
+                raise InvalidQuery(failure.detail) from failure
+            raise
         return zp.decode(zp.add(ours, theirs))[back]
 
     async def group_counts(self, of: Published, asked: GroupQuestion) -> Counts:
