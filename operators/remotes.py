@@ -11,13 +11,14 @@ from typing import Any
 
 import httpx
 
-from campaign.errors import Problem, SealNotAgreed, TooFewUploads
+from campaign.errors import Problem, SealNotAgreed, TooFewUploads, TryAgain, problems
 from campaign.spec import Campaign, check_digest, to_base64url
 from client import https
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
 
 TIMEOUT_S = 600  # sealing may take minutes
+PATIENCE_S = 60.0  # with a server that is away, or has failed and tries again, while one waits for the curve
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,7 @@ def wait_until_ready(
     remotes: list[Remote], campaign_id: str, show: Callable[[str], None], wave: int | None = None
 ) -> dict[str, Any]:
     """Until both servers have checked the keys and evaluated the curve, with progress. Returns one's last word."""
+    well = time.monotonic()
     while True:
         both = statuses(remotes, campaign_id)
         if wave is not None:
@@ -217,11 +219,26 @@ def wait_until_ready(
         if any(s.get("state") == "open" for s in both):
             rejected = max(int(s.get("rejected", 0)) for s in both)
             raise TooFewUploads(f"{rejected} uploads were rejected; the rest is too little, so uploads go on")
-        if any(s.get("phase") == "failed" or "problem" in s for s in both):
-            raise Problem("a server could not evaluate the curve; see its log")
         if all(s.get("phase") == "ready" and s.get("state") == "sealed" for s in both):
             return both[0]
+        troubles = [trouble for trouble in map(_trouble, both) if trouble is not None]
+        well = well if troubles else time.monotonic()
+        for trouble in troubles:
+            if not isinstance(trouble, TryAgain) or time.monotonic() - well > PATIENCE_S:
+                raise trouble
         time.sleep(0.5)
+
+
+def _trouble(status: dict[str, Any]) -> Problem | None:
+    """What is wrong at a server; most of it passes."""
+    where = f"server {status.get('server')}"
+    if status.get("phase") == "failed":
+        why = status.get("problem", "unknown")
+        return TryAgain(f"{where} could not evaluate the curve ({why}); it tries again by itself, see its log")
+    if "problem" not in status:
+        return None
+    kind = next((kind for kind in problems() if kind.code == status["problem"]), Problem)
+    return kind(str(status.get("detail", status["problem"])))
 
 
 def _of_wave(status: dict[str, Any], wave: int) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""An operator who waits for a curve: what passes is waited for, what does not is said."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from campaign.errors import CampaignDeleted, PeerUnavailable, Problem, TooFewUploads, TryAgain
+from operators import remotes
+
+READY = {"state": "sealed", "phase": "ready", "progress": 1.0, "count": 7}
+BUSY = {"state": "sealed", "phase": "evaluating", "progress": 0.5}
+FAILED = {**BUSY, "phase": "failed", "problem": "the disk is full"}
+AWAY = {"problem": PeerUnavailable.code, "detail": "server 1 cannot be reached"}
+
+
+class Clock:
+    """Half a second passes with every sleep, and none of it is waited for."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(remotes, "time", made)
+    return made
+
+
+def waited(monkeypatch: pytest.MonkeyPatch, second: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    """With a first server that is ready."""
+
+    def statuses(*_: object) -> list[dict[str, Any]]:
+        return [{"server": 0, **READY}, {"server": 1, **next(second)}]
+
+    monkeypatch.setattr(remotes, "statuses", statuses)
+    return remotes.wait_until_ready([], "id", lambda _: None)
+
+
+@pytest.mark.parametrize("trouble", [FAILED, AWAY])
+def test_what_passes_is_waited_for(monkeypatch: pytest.MonkeyPatch, clock: Clock, trouble: dict[str, Any]) -> None:
+    """Several times, each for less than the patience, together for longer."""
+    once = [*[trouble] * int(2 * remotes.PATIENCE_S - 2), BUSY]
+    assert waited(monkeypatch, iter([*once, *once, READY]))["count"] == 7
+    assert clock.now - 100 > 1.5 * remotes.PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind", "said"),
+    [(FAILED, TryAgain, "server 1 could not .* disk is full"), (AWAY, PeerUnavailable, "cannot be reached")],
+)
+def test_what_does_not_pass_is_said(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, trouble: dict[str, Any], kind: type[Problem], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        waited(monkeypatch, iter([BUSY, *[trouble] * 1000]))
+    assert remotes.PATIENCE_S < clock.now - 100 < remotes.PATIENCE_S + 2
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind"),
+    [({"problem": CampaignDeleted.code, "detail": "gone"}, CampaignDeleted), ({"state": "open"}, TooFewUploads)],
+)
+def test_what_cannot_pass_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, trouble: dict[str, Any], kind: type[Problem]
+) -> None:
+    with pytest.raises(kind):
+        waited(monkeypatch, iter([BUSY, trouble]))
+    assert clock.now == 100.5
