@@ -16,6 +16,7 @@ _CONFIG = """global
 defaults
     mode tcp
     timeout connect 2s
+    timeout check 5s
     timeout client 120s
     timeout server 120s
     option redispatch
