@@ -1,6 +1,7 @@
 # One image for servers, parties and analysts. `make containers` builds and runs it; docs/operations.md says more.
 ARG BASE=python:3.12-slim
 FROM ${BASE} AS build
+ENV PIP_RETRIES=10 PIP_DEFAULT_TIMEOUT=60
 RUN command -v cc >/dev/null || { apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev; }
 RUN python -m venv /opt/fss
 # What ours needs, without ours: a layer that changes with the pins only.

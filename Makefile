@@ -36,10 +36,11 @@ ARM_CC := aarch64-linux-gnu-gcc
 ARM_RUN := qemu-aarch64
 ARM_HELP := "make arm needs $(ARM_CC) and $(ARM_RUN); on Debian: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 
+RETRIES := -o Acquire::Retries=5
 # Programs, and Debian's packages that have them: installed where one is missing and it may be.
 DEBIAN = @( for program in $(1); do command -v $$program >/dev/null || exit 1; done ) || { \
   [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
-  { apt-get update -qq; apt-get install -y -qq $(2) >/dev/null; }; } || \
+  { apt-get $(RETRIES) update -qq; apt-get $(RETRIES) install -y -qq $(2) >/dev/null; }; } || \
   echo "not here, and cannot be installed: $(1); on Debian: apt-get install $(2)"
 
 .PHONY: test units test-numpy slow faults chaos audit lint demo bench docs gallery containers sanitize arm wheels browser \

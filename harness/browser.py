@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from selenium.common.exceptions import SessionNotCreatedException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
@@ -48,7 +49,10 @@ def chromium(arguments: Sequence[str] = (), downloads: Path | None = None) -> It
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         for argument in (*_ARGUMENTS, f"--user-data-dir={profile}", *arguments):
             options.add_argument(argument)
-        driver = Chrome(options=options, service=Service(found[1]))
+        try:
+            driver = Chrome(options=options, service=Service(found[1]))
+        except SessionNotCreatedException:  # on a busy machine it may take too long for its driver, once
+            driver = Chrome(options=options, service=Service(found[1]))
         try:
             driver.set_script_timeout(300)
             yield driver

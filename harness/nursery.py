@@ -84,6 +84,7 @@ def main(ends: Path) -> None:
         config, log, *command = json.loads(line)
         pid = os.fork()
         if not pid:
+            (ends / str(os.getpid())).unlink(missing_ok=True)  # of an earlier process with this number
             _become_server(config, log, command or ["run"])
         print(pid, flush=True)
 

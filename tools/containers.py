@@ -74,8 +74,9 @@ def _install_podman() -> None:
     if not missing or os.geteuid() or not shutil.which("apt-get"):
         return
     print(f"installing {', '.join(missing)}", flush=True)
-    _run(["apt-get", "update", "-qq"], ROOT, code=None)
-    _run(["apt-get", "install", "--yes", "-qq", "--no-install-recommends", *missing, *NETWORKS], ROOT, code=None)
+    apt = ["apt-get", "-qq", "-o", "Acquire::Retries=5"]
+    _run([*apt, "update"], ROOT, code=None)
+    _run([*apt, "install", "--yes", "--no-install-recommends", *missing, *NETWORKS], ROOT, code=None)
 
 
 def _configure_podman() -> None:
@@ -128,9 +129,9 @@ class Project:
     def folder(self) -> Path:
         return WORK / self.name
 
-    def compose(self, *words: str) -> str:
-        file = str(self.folder / "docker-compose.yml")
-        return _run([*self.engine.compose, "--file", file, "--project-name", f"fss-{self.name}", *words], self.folder)
+    def compose(self, *words: str, code: int | None = 0) -> str:
+        options = ["--file", str(self.folder / "docker-compose.yml"), "--project-name", f"fss-{self.name}"]
+        return _run([*self.engine.compose, *options, *words], self.folder, code)
 
     def container(self, service: str) -> str:
         """The container of a service, whatever the engine calls it; it may be on its way up again."""
@@ -142,6 +143,7 @@ class Project:
     def up(self, *services: str) -> Iterator[None]:
         shutil.copy(ROOT / self.file, self.folder / "docker-compose.yml")
         try:
+            self.compose("down", "--volumes", code=None)  # what a run left that was ended
             self.compose("up", "--detach", "--no-build", *services)
             for service in services:
                 self.wait(service)

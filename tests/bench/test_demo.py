@@ -20,7 +20,7 @@ def demo(out: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", "demo", "--out", str(out), *SMALL, *more]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}  # what the printed commands write must not lie in the checkout
     cwd = out.parent
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False)
 
 
 def ports(out: Path) -> list[str]:

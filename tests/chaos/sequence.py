@@ -65,7 +65,7 @@ def new_campaign(rng: random.Random) -> Campaign:
 
 def _insist(otherwise: str, action: Callable[[], bool]) -> None:
     """When nothing is broken, what fails was only slow: the machine may be busy."""
-    for _ in range(10):
+    for _ in range(60):
         if action():
             return
         time.sleep(0.5)
@@ -238,7 +238,7 @@ class Sequence:
     def _counts(self, role: int, at: str, stratum: str) -> list[int]:
         """Of keys they need the other server, which may be slow once."""
         response = self._ecdf(role, at, stratum)
-        for _ in range(10):
+        for _ in range(60):
             if response.status_code != 503:
                 break
             time.sleep(0.5)

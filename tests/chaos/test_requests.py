@@ -133,9 +133,9 @@ def raw(pair: Pair, data: bytes, seconds: float = 10) -> bytes:
         socket.create_connection(("127.0.0.1", pair.ports[0]), timeout=seconds) as plain,
         pair.context.wrap_socket(plain, server_hostname="127.0.0.1") as secure,
     ):
-        secure.sendall(data)
         answer = b""
         try:
+            secure.sendall(data)
             while chunk := secure.recv(65536):
                 answer += chunk
                 if b"\r\n\r\n" in answer and b"problem+json" in answer and answer.endswith(b"}"):

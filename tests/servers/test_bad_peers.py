@@ -101,7 +101,7 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
         pair.ask(0, campaign, "ecdf", at="0.9")  # so that server 1 has made its statement
         pair.stop(1)
         pair.stop(0)
-        pair.configure(0, peer__timeout_s="1.0")
+        pair.configure(0, peer__timeout_s="3.0")
         pair.start(0)
         path = f"/v1/campaigns/{name(campaign)}/ecdf"
 
@@ -123,9 +123,9 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
         assert problem(b"nonsense") == (502, "peer-mismatch")
         assert problem(b"<html>", 500) == (502, "peer-mismatch")
         started = time.monotonic()
-        with impostor(pair, lambda h: time.sleep(3)):
+        with impostor(pair, lambda h: time.sleep(20)):
             response = ask()
-        assert (response.status_code, time.monotonic() - started < 3) == (503, True)
+        assert (response.status_code, time.monotonic() - started < 20) == (503, True)
 
 
 def _drip(handler: Any) -> None:

@@ -191,7 +191,10 @@ def test_sums_are_those_of_one_machine(keys: KeyFile, dask: Dask) -> None:
 
 @pytest.mark.faults
 @pytest.mark.parametrize("victim", ["worker0", "scheduler"])
-def test_what_is_killed_costs_time_and_no_chunk(keys: KeyFile, dask: Dask, victim: str) -> None:
+def test_what_is_killed_costs_time_and_no_chunk(
+    keys: KeyFile, dask: Dask, monkeypatch: pytest.MonkeyPatch, victim: str
+) -> None:
+    monkeypatch.setattr(cluster_module, "STALL_S", 300.0)  # a busy machine starts a scheduler slowly
     executor, added, ended = executor_at(dask, 64), [], threading.Event()
 
     def supervise() -> None:

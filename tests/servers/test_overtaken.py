@@ -152,7 +152,7 @@ def test_a_lease_is_renewed_while_the_writer_is_busy(
     tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Erasing the keys of a large wave keeps the one thread that writes for minutes."""
-    monkeypatch.setattr(work, "LEASE_S", 3.0)
+    monkeypatch.setattr(work, "LEASE_S", 7.0)
     monkeypatch.setattr(work, "RENEW_S", 0.2)
     go = threading.Event()
 
@@ -164,7 +164,7 @@ def test_a_lease_is_renewed_while_the_writer_is_busy(
             assert job is not None
             server.workman._begin(job)
             busy = asyncio.create_task(server.writer.run(lambda: go.wait(30)))
-            for _ in range(22):
+            for _ in range(42):
                 await asyncio.sleep(0.2)
                 now = await asyncio.to_thread(server.storage.now)
                 assert await asyncio.to_thread(server.storage.jobs.take, "another one", now, now + 15) is None

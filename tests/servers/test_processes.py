@@ -94,7 +94,7 @@ def test_a_worker_that_is_killed_is_followed_by_another(fleet: Fleet) -> None:
     fleet.seal(campaign)
     for role in (0, 1):
         fleet.stop_member(role, "work0", kill=True)
-    fleet.wait_ready(campaign, seconds=60)
+    fleet.wait_ready(campaign, seconds=180)
     for role in (0, 1):
         fleet.start_member(role, "work0")
 
@@ -112,7 +112,7 @@ def test_a_worker_that_is_stopped_and_wakes_up_changes_nothing(fleet: Fleet, che
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
     try:
-        fleet.wait_ready(campaign, seconds=60)
+        fleet.wait_ready(campaign, seconds=180)
         before = [fleet.noise_secrets(role, campaign) for role in (0, 1)]
         answer = fleet.ask(0, campaign, "curve")["counts"]
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -73,7 +74,9 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
         sealer.start()
         assert sealing.reached.wait(30)
         opener.start()
-        opening.reached.wait(3)  # where nothing keeps it: it is open here now
+        until = time.monotonic() + 30  # it is refused; or, where nothing keeps it, it is open here now
+        while opener.is_alive() and not opening.reached.wait(0.05):
+            assert time.monotonic() < until
         sealing.go.set()
         sealer.join(30)
         opening.go.set()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -38,7 +39,7 @@ def test_waves_pools_and_running_sums(pair: Pair) -> None:
         pair.upload_values(campaign, positions)
         truth.append(counts(campaign, positions))
         assert close(pair, campaign, number)["count"] == 40 + number
-        assert pair.status(campaign)["state"] == ("open" if number < 3 else "checking")
+        assert pair.status(campaign)["state"] in (("open",) if number < 3 else ("checking", "sealed"))
     until_released(pair, campaign, "pooled 3")
     parts = {f"wave {k}": truth[k - 1] for k in (1, 2, 3)} | {"pooled 2": sum(truth[:2]), "pooled 3": sum(truth)}
     assert [r["name"] for r in waves_of(pair, campaign)["releases"]] == [
@@ -175,8 +176,11 @@ def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: Pair) ->
     pair.create(campaign)
     until_released(pair, campaign, None, waves=4)
     pair.upload_values(campaign, np.arange(30))
-    states = [wave["state"] for wave in waves_of(pair, campaign)["waves"]]
-    assert states == ["sealed", "sealed", "sealed", "open"]
+    wanted, until = ["sealed", "sealed", "sealed", "open"], time.monotonic() + 60
+    # Wave 4 opens when 3 is frozen.
+    while (states := [wave["state"] for wave in waves_of(pair, campaign)["waves"]]) != wanted:
+        assert time.monotonic() < until, states
+        time.sleep(0.1)
     assert pair.status(campaign)["waves"][3]["count"] == 30
     assert waves_of(pair, campaign)["releases"] == []
 

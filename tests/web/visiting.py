@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import axe_core_python
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    ElementNotInteractableException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -20,6 +24,9 @@ SCREENSHOTS = Path(os.environ.get("FSS_SCREENSHOTS", ROOT / "bench-results" / "s
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
 # The last is a desk at 400 %.
 PHONE, DESK, ZOOMED = (390, 844), (1100, 900), (320, 256)
+
+# What is drawn anew at this moment, or still lies under a window that closes.
+_NOT_YET = (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
 
 
 class Visit:
@@ -45,6 +52,8 @@ class Visit:
         return self.find(id).text
 
     def click(self, id: str) -> None:
+        """When it can be: a click on what is still disabled would be lost."""
+        self.wait(lambda: self.find(id).is_displayed() and self.find(id).is_enabled(), f"#{id} can be clicked")
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", self.find(id))
         self.find(id).click()
 
@@ -62,7 +71,7 @@ class Visit:
             try:
                 if found := until():
                     return found
-            except StaleElementReferenceException:
+            except _NOT_YET:
                 pass
             time.sleep(0.05)
         body = self.driver.find_element(By.TAG_NAME, "body").text
