@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import sqlalchemy as sa
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
@@ -14,8 +15,11 @@ from servers.storage.database import Damaged
 SCRIPTS = Path(__file__).parent / "migrations"
 
 
-def upgrade(engine: Engine) -> None:
-    """Make the tables, or change what an older version made: all of it, or after a crash nothing."""
+VERSION = sa.text("SELECT version_num FROM alembic_version")
+
+
+def upgrade(engine: Engine) -> str:
+    """Make the tables, or change what an older version made, all or nothing, also after a crash. Returns the schema."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     script = ScriptDirectory.from_config(config)
@@ -34,3 +38,4 @@ def upgrade(engine: Engine) -> None:
             with context.begin_transaction():
                 context.run_migrations()
         db.commit()
+        return str(db.execute(VERSION).scalar_one())

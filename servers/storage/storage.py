@@ -7,10 +7,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from campaign.errors import Problem
+from campaign.errors import Problem, Unavailable
 from campaign.spec import to_base64url
 from servers.lifecycle.admission import Failures, NewUploads
 from servers.storage import dialects
@@ -19,7 +18,7 @@ from servers.storage.campaigns import Campaigns
 from servers.storage.database import check_file, damaged, keep_private, open_engine, persistently, unusable
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
-from servers.storage.migrate import upgrade
+from servers.storage.migrate import VERSION, upgrade
 from servers.storage.sites import Sites
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
@@ -49,7 +48,7 @@ class Storage:
         """Whole, of this version, and nobody else's to read; or a reason why it cannot be used."""
         try:
             check_file(self.engine)
-            upgrade(self.engine)
+            self._schema = upgrade(self.engine)
             if self.alone:  # others would count on, and 10^8 rows take their time
                 self._check_counts()
         except DBAPIError as error:
@@ -71,9 +70,11 @@ class Storage:
         return dialects.of(self.engine).leading(self.engine, what)
 
     def ping(self) -> None:
-        """One query, or a problem."""
+        """One query, or a problem: also where a newer program has changed the tables under this one."""
         with self.engine.connect() as db:
-            db.execute(sa.text("SELECT 1"))
+            schema = db.execute(VERSION).scalar_one()
+        if schema != self._schema:
+            raise Unavailable("another version of the program has changed the database; this process must be replaced")
 
     def close(self) -> None:
         self.uploads.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -13,6 +14,7 @@ from alembic.migration import MigrationContext
 
 from campaign.errors import CampaignSealed, Problem, StorageBusy, StorageFull
 from campaign.spec import Campaign
+from harness.live import Pair
 from servers.lifecycle.admission import NewUploads
 from servers.storage.database import Damaged, Transaction, as_problem, lock
 from servers.storage.jobs import FAILED, READY, Job
@@ -63,6 +65,18 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
         db.commit()
     with pytest.raises(Damaged, match="schema 9999, which this version does not know; run the version"):
         Storage(f"sqlite:///{tmp_path / 'db'}")
+
+
+def test_a_database_that_becomes_newer_is_noticed(pair: Pair) -> None:
+    """By whoever asks whether this process can be used."""
+    ready = [httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.OK]
+    with closing(sqlite3.connect(pair.folder / "server0" / "data" / "server.db")) as db, pair.client(0) as client:
+        (current,) = db.execute("SELECT version_num FROM alembic_version").fetchone()
+        for schema, expected in zip((current, "9999", current), ready, strict=True):
+            db.execute("UPDATE alembic_version SET version_num = ?", [schema])
+            db.commit()
+            assert client.get("/readyz").status_code == expected
+            assert client.get("/healthz").status_code == httpx.codes.OK
 
 
 @pytest.mark.parametrize(
