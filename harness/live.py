@@ -133,10 +133,14 @@ class Pair:
         path.write_text(path.read_text().replace(self.url(1 - role), f"https://127.0.0.1:{port}"))
 
     def __enter__(self) -> Self:
-        for role in (0, 1):
-            self.start(role, wait=False)
-        for role in (0, 1):
-            self.wait(role)
+        try:
+            for role in (0, 1):
+                self.start(role, wait=False)
+            for role in (0, 1):
+                self.wait(role)
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(

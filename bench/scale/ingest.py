@@ -16,6 +16,7 @@ from servers.lifecycle.admission import NewUploads
 from servers.storage.storage import Storage, Writer
 
 KEY_BYTES, A_COMMIT, AT_ONCE = 400, 1000, 64
+TOGETHER_S = 300  # until all writers are ready, or one has failed
 
 Fresh = Callable[[], str]  # the URL of a new database
 
@@ -36,7 +37,7 @@ def bulk(url: str, campaign: Campaign, count: int, writers: int) -> float:
     each = [context.Process(target=_write, args=(url, campaign.id, count // writers, ready)) for _ in range(writers)]
     for process in each:
         process.start()
-    ready.wait()
+    ready.wait(TOGETHER_S)
     started = time.perf_counter()
     for process in each:
         process.join()
@@ -50,7 +51,7 @@ def _write(url: str, campaign: bytes, count: int, ready: "multiprocessing.synchr
     batches = [_rows(min(A_COMMIT, count - start)) for start in range(0, count, A_COMMIT)]
     with closing(Storage(url, look=True)) as storage:
         storage.ping()
-        ready.wait()
+        ready.wait(TOGETHER_S)
         for rows in batches:
             if storage.uploads.add([NewUploads(campaign, rows)]) != [[]]:
                 os._exit(1)

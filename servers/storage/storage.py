@@ -33,6 +33,7 @@ class Storage:
     def __init__(self, url: str, *, look: bool = False) -> None:
         """`look`: beside a server that may be writing; nothing is changed and nothing counted."""
         self.engine = open_engine(url)
+        self._schema: str | None = None  # that this program knows, once it was looked after
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
         self.sites, self.actions = Sites(self.engine), Actions(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
@@ -73,7 +74,7 @@ class Storage:
         """One query, or a problem: also where a newer program has changed the tables under this one."""
         with self.engine.connect() as db:
             schema = db.execute(VERSION).scalar_one()
-        if schema != self._schema:
+        if self._schema not in (None, schema):
             raise Unavailable("another version of the program has changed the database; this process must be replaced")
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ def _work(line: Connection, url: str) -> None:
         postgres.begin = lambda *_: None
     storage, pause = Storage(url, look=True), _Pause(line)
     _hook(storage.engine, pause)
-    storage.engine.connect().close()
+    storage.ping()
     while (order := line.recv()) is not None:
         act, statements = order
         pause.after(statements)
