@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -59,8 +60,8 @@ def test_what_comes_while_a_transaction_runs_goes_into_the_next_one_together(sto
                 raise StorageBusy("busy", retry_after=5)
             return super().add(requests)
 
-    async def play() -> None:
-        writer = Writer(Slow(storage.engine))
+    async def play(slow: Slow) -> None:
+        writer = Writer(slow)
 
         def add(number: int) -> "asyncio.Task[Any]":
             return asyncio.create_task(writer.add(NewUploads(campaign.id, [(bytes([number]) * 16, b"key")])))
@@ -83,7 +84,8 @@ def test_what_comes_while_a_transaction_runs_goes_into_the_next_one_together(sto
         with pytest.raises(RuntimeError):
             await writer.add(NewUploads(campaign.id, [(b"x" * 16, b"key")]))
 
-    asyncio.run(play())
+    with closing(Slow(storage.engine)) as slow:
+        asyncio.run(play(slow))
     assert storage.uploads.counts() == {campaign.id: 1}
 
 
@@ -105,15 +107,16 @@ def test_whatever_goes_wrong_with_one_upload_the_next_one_is_answered(
                 raise wrong
             return []
 
-    async def play() -> None:
-        writer = Writer(Broken(storage.engine))
+    async def play(broken: Broken) -> None:
+        writer = Writer(broken)
         async with asyncio.timeout(30):
             with pytest.raises(told):
                 await writer.add(some[0])
             assert await writer.add(some[1]) == []
             await writer.close()
 
-    asyncio.run(play())
+    with closing(Broken(storage.engine)) as broken:
+        asyncio.run(play(broken))
 
 
 def test_two_threads_that_add_at_once_take_turns(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
