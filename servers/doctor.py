@@ -13,7 +13,6 @@ from pathlib import Path
 
 import httpx
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from cryptography import x509
 from sqlalchemy.exc import DBAPIError
 
@@ -27,7 +26,7 @@ from fss import backend
 from servers.settings import Settings, load
 from servers.storage import dialects
 from servers.storage.database import Damaged, needs_to_be_alone, open_engine
-from servers.storage.migrate import SCRIPTS
+from servers.storage.migrate import SCHEMA, newest
 
 OK, WARNING, WRONG = "ok", "warning", "WRONG"
 WARN_DAYS, WARN_BYTES, LEAST_BYTES = 30, 5 << 30, 200 << 20
@@ -98,11 +97,11 @@ def database(settings: Settings) -> Finding:
     path = Path(settings.database_url.removeprefix("sqlite:///"))
     if not path.exists():
         return Finding("database", OK, "none yet; the first start makes it")
-    head = ScriptDirectory(str(SCRIPTS)).get_current_head()
+    head = newest()
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             verdict = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            found = db.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+            found = db.execute(SCHEMA).fetchone()[0]
     except sqlite3.DatabaseError as error:
         return Finding(
             "database", WRONG, f"{path} cannot be read ({error}); restore this server from its newest backup"
@@ -120,7 +119,7 @@ def _elsewhere(settings: Settings) -> Finding:
         engine = open_engine(settings.database_url)
     except Damaged as error:
         return Finding("database", WRONG, str(error))
-    head, where = ScriptDirectory(str(SCRIPTS)).get_current_head(), engine.url.render_as_string(hide_password=True)
+    head, where = newest(), engine.url.render_as_string(hide_password=True)
     try:
         wrong = dialects.of(engine).damage(engine)
         with engine.connect() as db:

@@ -1,8 +1,8 @@
 """Bringing a database to this program's version of the schema, with Alembic; a newer one is refused."""
 
+from functools import cache
 from pathlib import Path
 
-import sqlalchemy as sa
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
@@ -13,13 +13,17 @@ from servers.storage import dialects
 from servers.storage.database import Damaged
 
 SCRIPTS = Path(__file__).parent / "migrations"
+SCHEMA = "SELECT version_num FROM alembic_version"  # that a database has
 
 
-VERSION = sa.text("SELECT version_num FROM alembic_version")
+@cache
+def newest() -> str | None:
+    """The schema of this program."""
+    return ScriptDirectory(str(SCRIPTS)).get_current_head()
 
 
-def upgrade(engine: Engine) -> str:
-    """Make the tables, or change what an older version made, all or nothing, also after a crash. Returns the schema."""
+def upgrade(engine: Engine) -> None:
+    """Make the tables, or change what an older version made: all of it, or after a crash nothing."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     script = ScriptDirectory.from_config(config)
@@ -38,4 +42,3 @@ def upgrade(engine: Engine) -> str:
             with context.begin_transaction():
                 context.run_migrations()
         db.commit()
-        return str(db.execute(VERSION).scalar_one())

@@ -18,7 +18,7 @@ from servers.storage.campaigns import Campaigns
 from servers.storage.database import check_file, damaged, keep_private, open_engine, persistently, unusable
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
-from servers.storage.migrate import VERSION, upgrade
+from servers.storage.migrate import SCHEMA, newest, upgrade
 from servers.storage.sites import Sites
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
@@ -33,7 +33,6 @@ class Storage:
     def __init__(self, url: str, *, look: bool = False) -> None:
         """`look`: beside a server that may be writing; nothing is changed and nothing counted."""
         self.engine = open_engine(url)
-        self._schema: str | None = None  # that this program knows, once it was looked after
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
         self.sites, self.actions = Sites(self.engine), Actions(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
@@ -49,7 +48,7 @@ class Storage:
         """Whole, of this version, and nobody else's to read; or a reason why it cannot be used."""
         try:
             check_file(self.engine)
-            self._schema = upgrade(self.engine)
+            upgrade(self.engine)
             if self.alone:  # others would count on, and 10^8 rows take their time
                 self._check_counts()
         except DBAPIError as error:
@@ -73,8 +72,8 @@ class Storage:
     def ping(self) -> None:
         """One query, or a problem: also where a newer program has changed the tables under this one."""
         with self.engine.connect() as db:
-            schema = db.execute(VERSION).scalar_one()
-        if self._schema not in (None, schema):
+            schema = db.exec_driver_sql(SCHEMA).scalar_one()
+        if schema != newest():
             raise Unavailable("another version of the program has changed the database; this process must be replaced")
 
     def close(self) -> None:
