@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from campaign.errors import Problem, SealNotAgreed, TooFewUploads, TryAgain, problems
+from campaign.errors import Problem, SealNotAgreed, TooFewUploads, TryAgain, from_document
 from campaign.spec import Campaign, check_digest, to_base64url
 from client import https
 from client.program import BadSettings
@@ -231,14 +231,12 @@ def wait_until_ready(
 
 def _trouble(status: dict[str, Any]) -> Problem | None:
     """What is wrong at a server; most of it passes."""
-    where = f"server {status.get('server')}"
     if status.get("phase") == "failed":
-        why = status.get("problem", "unknown")
-        return TryAgain(f"{where} could not evaluate the curve ({why}); it tries again by itself, see its log")
+        who, why = status["server"], status.get("problem", "unknown")
+        return TryAgain(f"server {who} could not evaluate the curve ({why}); it tries again by itself, see its log")
     if "problem" not in status:
         return None
-    kind = next((kind for kind in problems() if kind.code == status["problem"]), Problem)
-    return kind(str(status.get("detail", status["problem"])))
+    return from_document({"type": status["problem"], "detail": status["detail"]})
 
 
 def _of_wave(status: dict[str, Any], wave: int) -> dict[str, Any]:
