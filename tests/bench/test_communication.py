@@ -138,7 +138,7 @@ def test_plots_are_drawn(measured: Found, tmp_path: Path) -> None:
 
 def test_all_protocols_answer_alike_and_exactly_but_for_the_noise(pairs: tuple[Counted, Counted]) -> None:
     ours, baseline = pairs
-    rng, asked = np.random.default_rng(2), [0, 7, 30, 63]
+    rng, asked = np.random.default_rng(2), [*range(0, 63, 4), 63]
     study = Study(study_campaign(6, rng.bytes(32)), rng.integers(0, 64, 5).tolist(), asked, rng.bytes)
     answers = [run.answers for run in run_all(ours, baseline, study)]
     noise = np.zeros(64, np.int64)
@@ -146,7 +146,7 @@ def test_all_protocols_answer_alike_and_exactly_but_for_the_noise(pairs: tuple[C
         seed, context = ours.pair.noise_secrets(role, study.campaign)
         noise += NoiseTree(seed, server=role, covers=context, mechanism=study.campaign.noise).curve()
     truth = [sum(x <= t for x in study.values) for t in asked]
-    assert noise.any()
+    assert noise[asked].any()
     assert answers == 3 * [[int(t + z) for t, z in zip(truth, noise[asked], strict=True)]]
 
 
