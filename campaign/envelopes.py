@@ -3,12 +3,17 @@
 What is accepted has exactly one form: the right length, nothing left over, canonical numbers; what was decoded encodes
 to the same bytes.
 
-    upload   "FSSU" version party proof_bytes(2) digest(32) count(4) key_bytes(4), then count x (id(16) key proof)
+    upload   "FSSU" version party kind 0 digest(32) wave(4) count(4) people(8) key_bytes(4) proof_bytes(4),
+             then count x (id(16) other(32) key proof)
     shares   "FSSS" version party 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)
 
-Numbers are little-endian. `proof_bytes` is 0, or the size of the proof (`fss/proof.py`) that each key has beside it.
+Numbers are little-endian. `kind` is 0: keys, of one person each. `proof_bytes` is 0, or the size of the proof
+(`fss/proof.py`) that each key has beside it. `other` is the SHA-256 of key and proof that the other server gets: by it
+both servers compute the same leaf for an upload, and only if both were given what belongs together. An upload is for
+one wave, which its leaf covers, too.
 """
 
+import hashlib
 import struct
 from dataclasses import dataclass
 
@@ -24,96 +29,171 @@ from fss.proof import Proofs, proof_bytes
 UPLOAD_TYPE = "application/vnd.fss-ecdf.upload"
 SHARES_TYPE = "application/vnd.fss-ecdf.shares"
 
-UPLOAD_VERSION = 2
+UPLOAD_VERSION = 3
 VERSION = 1
 UPLOAD_ID_BYTES = 16
+HASH_BYTES = 32
+KEYS = 0  # the kind of an upload
+PEOPLE = 1  # that one key stands for
 
-_UPLOAD = struct.Struct("<4sBBH32sII")
+_UPLOAD = struct.Struct("<4sBBBB32sIIQII")
+UPLOAD_HEADER_BYTES = _UPLOAD.size
+_LEAF = struct.Struct("<20s16sIQ32s32s")
+_LEAF_CONTEXT = b"fss-ecdf set leaf 1\n"
 _SHARES = struct.Struct("<4sBBH32s32sQQ")
 
 Bytes = NDArray[np.uint8]
 
 
+Row = tuple[bytes, bytes, bytes]  # an upload's id, its leaf, and the bytes of its key and proof
+
+
+def leaf(upload_id: bytes, wave: int, people: int, hashes: tuple[bytes, bytes]) -> bytes:
+    """What stands for an upload in its set: its id, its wave, how many people it is of, and both servers' shares."""
+    return hashlib.sha256(_LEAF.pack(_LEAF_CONTEXT, upload_id, wave, people, *hashes)).digest()
+
+
 @dataclass(frozen=True)
 class Uploads:
-    """Keys for one server with the ids their owners chose, and proofs, if any; row i of `ids` belongs to key i."""
+    """Keys for one server with the ids their owners chose, and proofs, if any; row i of `ids` belongs to key i.
+
+    `others` has the hash of what the other server gets of each.
+    """
 
     ids: Bytes
     keys: KeyBatch
+    others: Bytes
     proofs: Proofs | None = None
+    wave: int = 0
 
     def __repr__(self) -> str:
-        return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes>"
+        return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes for wave {self.wave}>"
+
+
+def stored_bytes(keys: KeyBatch, proofs: Proofs | None) -> Bytes:
+    """A row for each key: its bytes, and its proof's behind them, as a server stores them."""
+    count, type = len(keys), keys.type
+    columns = [np.frombuffer(keys.to_bytes(), np.uint8).reshape(count, type.key_bytes)]
+    if proofs is not None:
+        columns.append(np.frombuffer(proofs.to_bytes(), np.uint8).reshape(count, proof_bytes(type)))
+    return np.concatenate(columns, axis=1)
+
+
+def hash_rows(rows: Bytes) -> Bytes:
+    """The SHA-256 of each row."""
+    hashed = b"".join(hashlib.sha256(row).digest() for row in np.ascontiguousarray(rows))
+    return np.frombuffer(hashed, np.uint8).reshape(len(rows), HASH_BYTES)
 
 
 def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
     type, count = uploads.keys.type, len(uploads.keys)
     size = 0 if uploads.proofs is None else proof_bytes(type)
-    header = _UPLOAD.pack(b"FSSU", UPLOAD_VERSION, type.party, size, campaign.digest, count, type.key_bytes)
-    columns = [uploads.ids, np.frombuffer(uploads.keys.to_bytes(), np.uint8).reshape(count, type.key_bytes)]
-    if uploads.proofs is not None:
-        columns.append(np.frombuffer(uploads.proofs.to_bytes(), np.uint8).reshape(count, size))
-    return header + np.concatenate(columns, axis=1).tobytes()
+    header = _UPLOAD.pack(
+        b"FSSU",
+        UPLOAD_VERSION,
+        type.party,
+        KEYS,
+        0,
+        campaign.digest,
+        uploads.wave,
+        count,
+        PEOPLE * count,
+        type.key_bytes,
+        size,
+    )
+    rows = [uploads.ids, uploads.others, stored_bytes(uploads.keys, uploads.proofs)]
+    return header + np.concatenate(rows, axis=1).tobytes()
+
+
+def row_bytes(campaign: Campaign) -> int:
+    """How long one upload in an envelope is."""
+    type = campaign.key_type(0)
+    return UPLOAD_ID_BYTES + HASH_BYTES + type.key_bytes + campaign.checked * proof_bytes(type)
 
 
 def upload_bytes(campaign: Campaign, count: int) -> int:
     """How long an envelope with so many uploads is."""
-    type = campaign.key_type(0)
-    return _UPLOAD.size + count * (UPLOAD_ID_BYTES + type.key_bytes + campaign.checked * proof_bytes(type))
+    return _UPLOAD.size + count * row_bytes(campaign)
 
 
-def _count(data: bytes, campaign: Campaign, party: int) -> int:
-    """How many uploads an envelope for one server has, or an error where its header is wrong."""
+@dataclass(frozen=True)
+class UploadHeader:
+    """What an envelope says before its rows."""
+
+    wave: int
+    count: int
+
+
+def upload_header(data: bytes, campaign: Campaign, party: int) -> UploadHeader:
+    """The header of an envelope for one server, or an error where it is wrong. What follows it is not looked at."""
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
-    magic, version, given_party, given_proof, digest, count, key_bytes = _UPLOAD.unpack_from(data)
+    magic, version, given_party, kind, zero, digest, wave, count, people, *sizes = _UPLOAD.unpack_from(data)
     expected = campaign.key_type(party)
     if magic != b"FSSU" or version != UPLOAD_VERSION:
         raise InvalidUpload(f"this is not an upload of version {UPLOAD_VERSION}")
     check_digest(campaign.digest, digest)
     if given_party != party:
         raise InvalidUpload(f"this upload is for server {given_party}, but was sent to server {party}")
-    if key_bytes != expected.key_bytes:
-        raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {key_bytes}")
+    if (kind, zero) != (KEYS, 0):
+        raise InvalidUpload(f"uploads of this campaign are keys, of kind {KEYS}; this one is of kind {kind}")
+    if sizes[0] != expected.key_bytes:
+        raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {sizes[0]}")
     proof_size = proof_bytes(expected) if campaign.checked else 0
-    if given_proof != proof_size:
-        raise InvalidUpload(f"proofs of this campaign have {proof_size} bytes, the upload says {given_proof}")
-    wanted = upload_bytes(campaign, count)
-    if not count or len(data) != wanted:
-        raise InvalidUpload(f"{count} uploads make {wanted} bytes, got {len(data)}")
-    return int(count)
+    if sizes[1] != proof_size:
+        raise InvalidUpload(f"proofs of this campaign have {proof_size} bytes, the upload says {sizes[1]}")
+    if not count or people != PEOPLE * count:
+        raise InvalidUpload(f"each key is of one person; the upload says {count} keys of {people} people")
+    if wave > campaign.last_wave or (campaign.waves is not None and not wave):
+        raise InvalidUpload(f"this campaign has no wave {wave}")
+    return UploadHeader(wave, count)
+
+
+def _whole(data: bytes, campaign: Campaign, party: int) -> UploadHeader:
+    """The header of an envelope that has the length it says."""
+    header = upload_header(data, campaign, party)
+    wanted = upload_bytes(campaign, header.count)
+    if len(data) != wanted:
+        raise InvalidUpload(f"{header.count} uploads make {wanted} bytes, got {len(data)}")
+    return header
 
 
 def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
     """Read an envelope for one server, or raise. Whether keys have proofs is the campaign's choice, not the party's."""
-    count, expected = _count(data, campaign, party), campaign.key_type(party)
-    rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(count, -1)
-    ids = np.ascontiguousarray(rows[:, :UPLOAD_ID_BYTES])
-    if count > 1 and len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != count:
+    header, expected = _whole(data, campaign, party), campaign.key_type(party)
+    rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(header.count, -1)
+    start = UPLOAD_ID_BYTES + HASH_BYTES
+    ids, others = (np.ascontiguousarray(rows[:, part]) for part in (slice(UPLOAD_ID_BYTES), slice(16, start)))
+    if header.count > 1 and len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != header.count:
         raise InvalidUpload("two uploads in one envelope have the same id")
-    end = UPLOAD_ID_BYTES + expected.key_bytes
+    end = start + expected.key_bytes
     try:
-        keys = KeyBatch.from_bytes(rows[:, UPLOAD_ID_BYTES:end].tobytes(), campaign.id, expected=expected)
+        keys = KeyBatch.from_bytes(rows[:, start:end].tobytes(), campaign.id, expected=expected)
         proofs = Proofs.from_bytes(rows[:, end:].tobytes(), expected) if campaign.checked else None
     except FssError as error:
         raise InvalidUpload(str(error)) from None
-    return Uploads(ids, keys, proofs)
+    return Uploads(ids, keys, others, proofs, header.wave)
 
 
-def upload_rows(data: bytes, campaign: Campaign, party: int) -> list[tuple[bytes, bytes]]:
-    """Each id of an envelope with the bytes of its key, and of its proof if there is one, as a server stores them."""
-    count = _count(data, campaign, party)
-    size = (len(data) - _UPLOAD.size) // count
-    starts = range(_UPLOAD.size, len(data), size)
-    rows = [(data[i : i + UPLOAD_ID_BYTES], data[i + UPLOAD_ID_BYTES : i + size]) for i in starts]
-    if len({upload_id for upload_id, _ in rows}) < count or not _are_canonical(data, campaign.key_type(party), count):
+def upload_rows(data: bytes, campaign: Campaign, party: int) -> tuple[int, list[Row]]:
+    """The wave of an envelope, and each upload as a server stores it: id, leaf, key with its proof if there is one."""
+    header = _whole(data, campaign, party)
+    wave, size, rows = header.wave, row_bytes(campaign), list[Row]()
+    for start in range(_UPLOAD.size, len(data), size):
+        other = start + UPLOAD_ID_BYTES
+        upload_id, key = data[start:other], data[other + HASH_BYTES : start + size]
+        hashes = hashlib.sha256(key).digest(), data[other : other + HASH_BYTES]
+        rows.append((upload_id, leaf(upload_id, wave, PEOPLE, hashes if party == 0 else hashes[::-1]), key))
+    repeated = len({upload_id for upload_id, _, _ in rows}) < len(rows)
+    if repeated or not _are_canonical(data, campaign.key_type(party), len(rows)):
         decode_uploads(data, campaign, party)  # says what is wrong
-    return rows
+    return wave, rows
 
 
 def _are_canonical(data: bytes, type: KeyType, count: int) -> bool:
     """Whether keys and proofs have their one legal form: the same as decoding them, without making anything of them."""
-    words = np.frombuffer(data, np.uint64, offset=_UPLOAD.size).reshape(count, -1)[:, UPLOAD_ID_BYTES // 8 :]
+    start = (UPLOAD_ID_BYTES + HASH_BYTES) // 8
+    words = np.frombuffer(data, np.uint64, offset=_UPLOAD.size).reshape(count, -1)[:, start:]
     least, most = type.on_the_wire
     keys, proofs = words[:, : most.size], words[:, most.size :]
     return bool((keys >= least).all() and (keys <= most).all() and (proofs < field.MASK).all())

@@ -11,9 +11,10 @@ Problem
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, SiteFull, SitePaused, SiteRevoked, SiteExists, UnknownSite,
 |       NoSuchRoute, UnknownCampaign, CampaignDeleted, CampaignExists, DigestMismatch,
 |       NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
-|       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, BudgetExceeded, ChallengeMismatch
+|       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, WaveClosed, WaveNotOpen,
+|       BudgetExceeded, ChallengeMismatch
 +-- TryAgain                nothing was lost; the same request may succeed later
-    +-- TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable
+    +-- UploadUndecided, TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable
 """
 
 import json
@@ -178,6 +179,14 @@ class UploadWithdrawn(Refused):
     code, status, title = "upload-withdrawn", 409, "The upload was withdrawn by its party and is not taken again"
 
 
+class WaveClosed(Refused):
+    code, status, title = "wave-closed", 409, "The wave that the upload is for takes no more uploads"
+
+
+class WaveNotOpen(Refused):
+    code, status, title = "wave-not-open", 409, "The wave that the upload is for does not take uploads yet"
+
+
 class BudgetExceeded(Refused):
     code, status, title = "budget-exceeded", 403, "The campaign's epsilon does not allow this answer"
 
@@ -188,6 +197,10 @@ class ChallengeMismatch(Refused):
 
 class TryAgain(Problem):
     code, status, title = "try-again", 503, "Not now; nothing was lost"
+
+
+class UploadUndecided(TryAgain):
+    code, status, title = "upload-undecided", 503, "It is not decided yet whether the upload is in its wave's set"
 
 
 class TooManyRequests(TryAgain):

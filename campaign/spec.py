@@ -242,6 +242,15 @@ class Campaign(BaseModel):
             return self.closes
         return self.waves.end(self.opens, self.waves.count)
 
+    @property
+    def first_wave(self) -> int:
+        return 0 if self.waves is None else 1
+
+    @property
+    def last_wave(self) -> int:
+        """The number of its last wave; a plain campaign has one, number 0."""
+        return 0 if self.waves is None else self.waves.count
+
     @cached_property
     def noise_parts(self) -> tuple[tuple[float, int], ...]:
         """The epsilon of each release that the counts are the sum of, and how many there are of it."""

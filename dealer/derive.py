@@ -2,7 +2,7 @@
 
 The secret comes from the receipt's random salt and the token that admits to the campaign, so neither alone tells
 anything. Ids depend on the place of a value only, so that they can be withdrawn without the values; keys depend on the
-positions too, so that other values never meet the same randomness.
+positions and the wave too, so that other values and other waves never meet the same randomness.
 """
 
 import hmac
@@ -19,6 +19,7 @@ from dealer.sharing import Shared, key_rand_bytes, share_positions
 
 SALT_BYTES = 32
 _PLACE = struct.Struct("<QQ")
+_WAVE = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,14 @@ class Source:
         data = self._bytes(b"ids ", count * UPLOAD_ID_BYTES, _PLACE.pack(number, generation))
         return np.frombuffer(data, np.uint8).reshape(count, UPLOAD_ID_BYTES)
 
-    def shared(self, number: int, generation: int, positions: NDArray[np.int64], campaign: Campaign) -> Shared:
-        """One batch of values as keys under their ids."""
+    def shared(
+        self, number: int, generation: int, positions: NDArray[np.int64], campaign: Campaign, wave: int
+    ) -> Shared:
+        """One batch of values as keys under their ids, for one wave: other waves never meet the same keys."""
         ids = self.ids(number, generation, positions.size)
-        seed = _PLACE.pack(number, generation) + campaign.digest + _little_endian(positions)
+        seed = _PLACE.pack(number, generation) + campaign.digest + _WAVE.pack(wave) + _little_endian(positions)
         rand = self._bytes(b"keys", positions.size * key_rand_bytes(campaign), seed)
-        return share_positions(Placed(positions, 0, 0), campaign, rand, ids)
+        return share_positions(Placed(positions, 0, 0), campaign, rand, ids, wave)
 
     def _bytes(self, purpose: bytes, count: int, about: bytes = b"") -> bytes:
         return shake_256(self._key + purpose + about).digest(count)

@@ -1,13 +1,14 @@
 """The receipt of a party's upload to a campaign: what is on its way, what is stored, what is being withdrawn.
 
 It holds a random salt, from which together with the token all ids and keys follow (`dealer/derive.py`), a keyed hash of
-the positions, and for every batch a generation and a state; no value, no key, no id. Three rules make a value count
-at most once, whatever a server answers:
+the positions, and for every batch a generation, a state and the wave it is for; no value, no key, no id. Three rules
+make a value count at most once, whatever a server answers:
 
 1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
 2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
-3. New ids (the next generation) are used when both servers have confirmed the withdrawal of the old ones. The honest
-   one of them has erased them, so they cannot be in the set that both servers hold.
+3. New ids and keys (the next generation) are used when both servers have confirmed that the old ones do not count:
+   they are withdrawn, or excluded from the set of their wave. The honest one of them has seen to it, so they cannot be
+   in the set that both servers hold. A server that calls an upload late is not believed without that.
 """
 
 import fcntl
@@ -27,11 +28,12 @@ from campaign.files import write_durably
 from dealer.derive import SALT_BYTES, Source
 from dealer.sharing import Rand
 
-VERSION = 2
+VERSION = 3
 FOLDER_VARIABLE = "FSS_RECEIPTS"
 
-# What is known of a batch: nothing of it is anywhere; perhaps, both have stored it; nobody knows until both confirm.
-NEW, SENDING, DONE, WITHDRAWING = STATES = ("new", "sending", "done", "withdrawing")
+# What is known of a batch: nothing of it is anywhere; perhaps; both have stored it; its party takes it back, or its
+# wave closed before both had it: nobody knows until both confirm that it does not count.
+NEW, SENDING, DONE, WITHDRAWING, PENDING = STATES = ("new", "sending", "done", "withdrawing", "pending")
 FIELDS = {"version", "campaign", "salt", "token", "data", "values", "batch", "parts"}
 
 
@@ -54,6 +56,7 @@ class Part:
 
     generation: int = 0
     state: str = NEW
+    wave: int = 0  # that its keys are for, once they are made
 
 
 @dataclass
@@ -71,7 +74,7 @@ class Receipt:
         """Durably, and complete or not at all."""
         body: dict[str, Any] = {"version": VERSION, "campaign": self.campaign, "salt": self.salt.hex()}
         body |= {"token": self.source.mark(), "data": self.data, "values": self.count, "batch": self.batch}
-        body["parts"] = {str(n): [part.generation, part.state] for n, part in sorted(self.parts.items())}
+        body["parts"] = {str(n): [part.generation, part.state, part.wave] for n, part in sorted(self.parts.items())}
         write_durably(self.path, json.dumps(body).encode())
 
     def numbers(self, *states: str) -> list[int]:
@@ -101,8 +104,13 @@ class Receipt:
             self.parts[number].state = state
         self.save()
 
+    def note_sending(self, number: int, wave: int) -> None:
+        """Its keys are for this wave, and are sent again for no other."""
+        self.parts[number].wave = wave
+        self.note([number], SENDING)
+
     def withdrawn(self, numbers: Iterable[int]) -> None:
-        """Both servers have confirmed it: other ids may be used."""
+        """Both servers have confirmed that it does not count: other ids may be used."""
         for number in numbers:
             self.parts[number] = Part(self.parts[number].generation + 1)
         self.save()
@@ -144,7 +152,7 @@ def _load(path: Path, campaign: str, token: str) -> Receipt:
         ) from None
     if receipt.campaign != campaign:
         raise InvalidValue(f"{path} is the receipt of another campaign; name another with --receipt")
-    if body["token"] != receipt.source.mark() and receipt.numbers(SENDING, DONE, WITHDRAWING):
+    if body["token"] != receipt.source.mark() and receipt.numbers(SENDING, DONE, WITHDRAWING, PENDING):
         raise InvalidValue(
             f"the upload of the receipt {path} was made with another token: use that one to go on with it or to "
             "withdraw it (--receipt-token-file, where you were given a new one); another party's values need another "
@@ -163,7 +171,8 @@ def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
     tags = [bytes.fromhex(body[name]) for name in ("data", "token")]
     if len(tags[0]) not in (0, 32) or len(tags[1]) != 16:
         raise ValueError("a tag has another length")
-    parts = {int(n): Part(_number(generation), state) for n, (generation, state) in body["parts"].items()}
+    given = body["parts"].items()
+    parts = {int(n): Part(_number(generation), state, _number(wave)) for n, (generation, state, wave) in given}
     for number, part in parts.items():
         out = part.state != NEW
         if part.state not in STATES or number < 0 or (out and number * batch >= count):

@@ -29,17 +29,19 @@ from campaign.errors import (
     TryAgain,
     UploadConflict,
     UploadWithdrawn,
+    WaveClosed,
     from_document,
 )
 from campaign.reading import parse_json
 from campaign.spec import Campaign, Placed, to_base64url
 from campaign.wire import UploadResult, read
-from dealer.receipt import DONE, NEW, SENDING, WITHDRAWING, Receipt, default_path, opened
+from dealer.receipt import DONE, NEW, PENDING, SENDING, WITHDRAWING, Receipt, default_path, opened
 from dealer.sharing import Rand, Shared
 from dealer.sites import Sites
 
 BATCH = 1000  # values a request; servers take as many ids in a withdrawal
 IN_FLIGHT = 3
+TRIES = 3  # of a batch, each with new keys: waves may close again and again
 IDS_TYPE = "application/octet-stream"
 
 
@@ -83,7 +85,7 @@ def withdraw(sites: Sites, *, receipt: Path | None = None) -> int:
 
 
 async def _withdraw(sites: Sites, kept: Receipt) -> int:
-    numbers = kept.numbers(SENDING, DONE, WITHDRAWING)
+    numbers = kept.numbers(SENDING, DONE, WITHDRAWING, PENDING)
     values = kept.size(numbers)
     kept.note(numbers, WITHDRAWING)
     await _Exchange(sites, kept).finish_withdrawals()
@@ -153,20 +155,30 @@ class _Exchange:
                 raise outcome
 
     async def _send(self, number: int, positions: NDArray[np.int64], campaign: Campaign) -> None:
-        """A batch whose ids cannot be used any more is sent once more under others, when the old ones are withdrawn."""
-        try:
-            await self._send_once(number, positions, campaign)
-        except (UploadWithdrawn, UploadConflict):
-            self._kept.note([number], WITHDRAWING)
-            await self.finish_withdrawals([number])
-            await self._send_once(number, positions, campaign)
+        """Send a batch; where its ids cannot be used, or its wave has closed, again with new ids and keys.
+
+        But not before both servers have confirmed that the old ones do not count: a server that lies about it would
+        have a person counted twice.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                await self._send_once(number, positions, campaign)
+                return
+            except (UploadWithdrawn, UploadConflict, WaveClosed) as problem:
+                late = isinstance(problem, WaveClosed)
+                self._kept.note([number], PENDING if late else WITHDRAWING)
+                await self.finish_withdrawals([number])
+                if not left:
+                    raise
+                if late:
+                    await self._sites.look(campaign)
 
     async def _send_once(self, number: int, positions: NDArray[np.int64], campaign: Campaign) -> None:
         """One batch to both servers at once."""
         part = self._kept.parts[number]
-        before = part.state
-        shared = await asyncio.to_thread(self._kept.source.shared, number, part.generation, positions, campaign)
-        self._kept.note([number], SENDING)
+        before, wave = part.state, self._sites.wave if part.state == NEW else part.wave
+        shared = await asyncio.to_thread(self._kept.source.shared, number, part.generation, positions, campaign, wave)
+        self._kept.note_sending(number, wave)
         outcomes = await asyncio.gather(*(self._to(s, shared) for s in (0, 1)), return_exceptions=True)
         errors = [o for o in outcomes if isinstance(o, BaseException)]
         if not errors:
@@ -190,7 +202,7 @@ class _Exchange:
     async def take_back(self, problem: Problem) -> Problem:
         """After a failure: withdraw what may have arrived. Returns the problem with what has become of it."""
         self._kept.note(self._kept.numbers(SENDING), WITHDRAWING)
-        if not self._kept.numbers(WITHDRAWING):
+        if not self._kept.numbers(WITHDRAWING, PENDING):
             return problem
         try:
             await self.finish_withdrawals()
@@ -200,14 +212,16 @@ class _Exchange:
 
     async def finish_withdrawals(self, only: list[int] | None = None) -> None:
         """All that were begun, at both servers; each is asked for all of them, whatever the other one answers."""
-        numbers = self._kept.numbers(WITHDRAWING) if only is None else only
+        numbers = self._kept.numbers(WITHDRAWING, PENDING) if only is None else only
         if not numbers:
             return
         first, second = await asyncio.gather(*(self._withdraw_at(s, numbers) for s in (0, 1)))
         self._kept.withdrawn(first.confirmed & second.confirmed)
         for server, answer in enumerate((first, second)):
             if answer.problem is not None:
-                raise type(answer.problem)(_NOT_CONFIRMED.format(server, answer.problem.detail))
+                late = all(self._kept.parts[number].state == PENDING for number in numbers)
+                message = _PENDING if late else _NOT_CONFIRMED
+                raise type(answer.problem)(message.format(server, answer.problem.detail))
 
     async def _withdraw_at(self, server: int, numbers: list[int]) -> "_Withdrawal":
         confirmed: set[int] = set()
@@ -226,6 +240,12 @@ _NO_ANSWER = "server {} answered what is no answer of this protocol"
 _NOT_CONFIRMED = (
     "server {} has not confirmed that what was sent before is withdrawn ({}). Run it again: it begins with that, and "
     "nothing is sent under other ids before both servers have confirmed"
+)
+
+
+_PENDING = (
+    "the wave closed while this was being sent, and server {} has not confirmed yet that it does not count ({}). The "
+    "receipt says pending: run it again, and it is sent for the open wave once both servers have confirmed"
 )
 
 

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import UPLOAD_ID_BYTES, Uploads, encode_uploads
+from campaign.envelopes import UPLOAD_ID_BYTES, Uploads, encode_uploads, hash_rows, stored_bytes
 from campaign.inputs import Strata, Values
 from campaign.spec import Campaign, Placed
 from fss import KeyBatch, dcf, dpf
@@ -26,6 +27,7 @@ class Shared:
     ids: NDArray[np.uint8]
     keys: tuple[KeyBatch, KeyBatch]
     proofs: tuple[Proofs, Proofs] | None = None
+    wave: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -40,7 +42,16 @@ class Shared:
     def envelope(self, server: int, part: slice = slice(None)) -> bytes:
         """What one server gets of some of the values."""
         proofs = None if self.proofs is None else self.proofs[server][part]
-        return encode_uploads(self.campaign, Uploads(self.ids[part], self.keys[server][part], proofs))
+        others = self.hashes[1 - server][part]
+        uploads = Uploads(self.ids[part], self.keys[server][part], others, proofs, self.wave)
+        return encode_uploads(self.campaign, uploads)
+
+    @cached_property
+    def hashes(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Of each value, the hash of what each server gets: the other server is told it."""
+        proofs = (None, None) if self.proofs is None else self.proofs
+        first, second = (hash_rows(stored_bytes(self.keys[i], proofs[i])) for i in (0, 1))
+        return first, second
 
 
 def share(
@@ -48,9 +59,12 @@ def share(
     campaign: Campaign,
     strata: Strata | None = None,
     *,
+    wave: int | None = None,
     rand: Rand = os.urandom,
 ) -> Shared:
     """Keys and random ids for these values, with a proof beside each key where the campaign checks them.
+
+    They are for one wave; for the first if none is named.
 
     `rand` must be uniform and secret; it is asked for 48 bytes a value, or 136 with proofs.
     """
@@ -58,7 +72,7 @@ def share(
     n = placed.positions.size
     key_rand = rand(n * key_rand_bytes(campaign))
     ids = np.frombuffer(rand(n * UPLOAD_ID_BYTES), np.uint8).reshape(n, UPLOAD_ID_BYTES)
-    return share_positions(placed, campaign, key_rand, ids)
+    return share_positions(placed, campaign, key_rand, ids, campaign.first_wave if wave is None else wave)
 
 
 def key_rand_bytes(campaign: Campaign) -> int:
@@ -66,7 +80,7 @@ def key_rand_bytes(campaign: Campaign) -> int:
     return PROVED_RAND_BYTES if campaign.checked else RAND_BYTES
 
 
-def share_positions(placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8]) -> Shared:
+def share_positions(placed: Placed, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8], wave: int) -> Shared:
     """The keys that this randomness makes; the same again for the same, so use it for no other positions."""
     scheme, proofs = dcf if campaign.scheme == "dcf" else dpf, None
     about = {"bits": campaign.bits, "binder": campaign.id, "rand": rand}
@@ -74,4 +88,4 @@ def share_positions(placed: Placed, campaign: Campaign, rand: bytes, ids: NDArra
         keys, proofs = scheme.gen_proved(placed.positions, **about)
     else:
         keys = scheme.gen(placed.positions, **about)
-    return Shared(campaign, placed, ids, keys, proofs)
+    return Shared(campaign, placed, ids, keys, proofs, wave)

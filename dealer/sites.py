@@ -47,7 +47,7 @@ class Sites:
         self.token = token
         self.receipt_token = receipt_token or token  # ids follow from it; operators may have exchanged the other one
         self._options = https.options(token, ca, timeout_s)
-        self.wave = 0  # that is open, the earlier one where the servers differ; of a campaign of waves, once fetched
+        self.wave = 0  # that is open, the later one where the servers differ; of a campaign of waves, once fetched
         self._open: _Open | None = None
         self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]
 
@@ -102,6 +102,14 @@ class Sites:
         """The campaign, asked of both servers, which must agree on it."""
         return self.run(self._fetch())
 
+    async def look(self, campaign: Campaign) -> None:
+        """Ask both servers again which wave is open; the campaign must still be the same."""
+        known = f"?known={to_base64url(campaign.digest)}"
+        for number in (0, 1):
+            again = self._described(number, await self.call(number, "GET", known), campaign)
+            if again.digest != campaign.digest:
+                raise DigestMismatch(f"server {number} describes another campaign now; nothing more was sent")
+
     async def _fetch(self) -> Campaign:
         """All of it from server 0; server 1 need not repeat what has the same digest."""
         first = self._described(0, await self.call(0, "GET"))
@@ -126,7 +134,8 @@ class Sites:
         if server != number:
             raise InvalidValue(f"the addresses are in the wrong order: {self.urls[number]} is server {server}")
         assert campaign is not None
-        self.wave = wave if number == 0 else min(self.wave, wave)
+        # A server takes uploads for its open wave and the next one, so the later one is taken by both.
+        self.wave = wave if number == 0 else max(self.wave, wave)
         return campaign
 
 

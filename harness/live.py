@@ -304,10 +304,11 @@ def name(campaign: Campaign) -> str:
     return to_base64url(campaign.id)
 
 
-def envelopes(campaign: Campaign, positions: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
-    """Upload envelopes for both servers, with new random ids."""
+def envelopes(campaign: Campaign, positions: np.ndarray[Any, Any], wave: int | None = None) -> tuple[bytes, bytes]:
+    """Upload envelopes for both servers, with new random ids; for the first wave unless another is named."""
     n = len(positions)
     ids = np.frombuffer(secrets.token_bytes(16 * n), np.uint8).reshape(n, 16)
     rand = os.urandom(n * key_rand_bytes(campaign))
-    shared = share_positions(Placed(np.asarray(positions), 0, 0), campaign, rand, ids)
+    wave = campaign.first_wave if wave is None else wave
+    shared = share_positions(Placed(np.asarray(positions), 0, 0), campaign, rand, ids, wave)
     return shared.envelope(0), shared.envelope(1)

@@ -8,14 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_VERSION, VERSION, Shares, decode_shares, decode_uploads, encode_shares
+from campaign.envelopes import (
+    UPLOAD_VERSION,
+    VERSION,
+    Shares,
+    decode_shares,
+    decode_uploads,
+    encode_shares,
+    upload_rows,
+)
 from campaign.errors import Problem
 from campaign.spec import Campaign, Placed
 from client.identity import Identity, is_signed
 from dealer.sharing import share_positions
 from fss import BackendError, backends, keys
 from servers.release.statement import Statement, covered, noise_commitment
-from servers.storage.objects import set_checksum
+from servers.storage.entries import set_checksum
 from tests.oracle.page import PAGE, blocks, specified
 from tests.vectors import make_messages
 
@@ -142,14 +150,17 @@ def test_envelopes(case: dict[str, Any], backend: str) -> None:
     ids = np.frombuffer(bytes.fromhex("".join(case["ids"])), np.uint8).reshape(-1, 16)
     try:
         with backends.using(backend):
-            shared = share_positions(placed, campaign, bytes.fromhex(case["rand"]), ids)
+            shared = share_positions(placed, campaign, bytes.fromhex(case["rand"]), ids, case["wave"])
     except BackendError as error:
         pytest.skip(str(error))
     assert [shared.envelope(b).hex() for b in (0, 1)] == case["envelopes"]
     for server in (0, 1):
         read = decode_uploads(bytes.fromhex(case["envelopes"][server]), campaign, server)
         assert read.ids.tobytes().hex() == "".join(case["ids"])
-    assert set_checksum(bytes.fromhex("".join(sorted(case["ids"])))).hex() == case["checksum"]
+        wave, rows = upload_rows(bytes.fromhex(case["envelopes"][server]), campaign, server)
+        assert wave == case["wave"]
+        assert [(i + leaf).hex() for i, leaf, _ in rows] == case["entries"]
+    assert set_checksum(bytes.fromhex("".join(sorted(case["entries"])))).hex() == case["checksum"]
 
 
 RISK = Campaign.from_dict(MESSAGES["good"][0]["fields"])

@@ -33,7 +33,7 @@ from servers.peer import PeerClient
 from servers.release import answers
 from servers.release.noise import NoiseTree
 from servers.settings import Settings, load
-from servers.storage.objects import set_checksum
+from servers.storage.entries import set_checksum
 
 Positions = NDArray[np.int64]
 

@@ -95,7 +95,7 @@ def _dealer(args: argparse.Namespace) -> Result:
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
         placed = from_file(text.encode(), Options("value"), campaign.grid.is_value).place(campaign)
-        shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign)
+        shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign, 0)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):
                 shared.envelope(server, slice(first, first + BATCH))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from campaign.envelopes import Row
 from campaign.spec import Campaign
 from harness.postgres import Postgres
 from servers.lifecycle.admission import NewUploads
@@ -57,10 +58,10 @@ def _write(url: str, campaign: bytes, count: int, ready: "multiprocessing.synchr
                 os._exit(1)
 
 
-def _rows(count: int) -> list[tuple[bytes, bytes]]:
+def _rows(count: int) -> list[Row]:
     body = secrets.token_bytes(KEY_BYTES + count)
     ids = secrets.token_bytes(16 * count)
-    return [(ids[16 * i : 16 * i + 16], body[i : i + KEY_BYTES]) for i in range(count)]
+    return [(ids[16 * i : 16 * i + 16], body[i : i + 32], body[i : i + KEY_BYTES]) for i in range(count)]
 
 
 def fill(url: str, campaign: Campaign, count: int) -> tuple[float, float]:

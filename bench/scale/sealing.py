@@ -33,8 +33,8 @@ CLAIMED = 10_000_000
 ALONE = 500  # ids of each server that the other one does not have
 A_COMMIT = 1_000_000
 SECONDS = 3600  # that a sealing may take
-_INSERT = "INSERT INTO uploads (campaign, id, key, wave) VALUES (?, ?, ?, 0)"
-_COPY = "COPY {} (campaign, id, key, wave) FROM STDIN (FORMAT BINARY)"
+_INSERT = "INSERT INTO uploads (campaign, id, leaf, key, wave) VALUES (?, ?, ?, ?, 0)"
+_COPY = "COPY {} (campaign, id, leaf, key, wave) FROM STDIN (FORMAT BINARY)"
 
 Fresh = Callable[[Path], str]  # the URL of a new database, in this folder if it is a file
 
@@ -160,7 +160,7 @@ def _into_sqlite(engine: Engine, number: int, parts: Iterator[bytes]) -> int:
     with closing(engine.raw_connection()) as db:
         db.cursor().execute("PRAGMA cache_size = -2000000")  # its index grows everywhere at once
         for part in parts:
-            db.cursor().executemany(_INSERT, [(number, upload_id, key) for upload_id in split_ids(part)])
+            db.cursor().executemany(_INSERT, [(number, upload_id, 2 * upload_id, key) for upload_id in split_ids(part)])
             db.commit()
             stored += len(part) // 16
     return stored
@@ -172,9 +172,9 @@ def _into_postgres(engine: Engine, number: int, parts: Iterator[bytes]) -> int:
         for part in parts:
             cursor: Any = db.cursor()
             with cursor.copy(_COPY.format(partition(number))) as copy:
-                copy.set_types(["int4", "bytea", "bytea", "int4"])
+                copy.set_types(["int4", "bytea", "bytea", "bytea", "int4"])
                 for upload_id in split_ids(part):
-                    copy.write_row((number, upload_id, key, 0))
+                    copy.write_row((number, upload_id, 2 * upload_id, key, 0))
             db.commit()
             stored += len(part) // 16
     return stored

@@ -22,7 +22,7 @@ from servers.storage.storage import Storage
 ROUNDS = 5
 PER_REQUEST = 1000
 BULKS = 20  # requests of a round
-_INSERT = "INSERT INTO uploads (campaign, id, key, wave) VALUES (1, ?, ?, 0)"
+_INSERT = "INSERT INTO uploads (campaign, id, leaf, key, wave) VALUES (1, ?, ?, ?, 0)"
 
 
 def results(args: argparse.Namespace, campaign: Campaign) -> list[Result]:
@@ -83,7 +83,7 @@ def _sqlite(folder: Path, campaign: Campaign, bodies: Sequence[bytes]) -> float:
     path = folder / "alone.db"  # kept from round to round, so that it grows like the server's
     if not path.exists():
         Storage(f"sqlite:///{path}").close()
-    rows = [upload_rows(body, campaign, 0) for body in bodies]
+    rows = [upload_rows(body, campaign, 0)[1] for body in bodies]
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "secure_delete=ON"):
             db.execute(f"PRAGMA {pragma}")

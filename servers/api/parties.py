@@ -36,10 +36,10 @@ async def upload(cid: CampaignId, request: Request) -> Response:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
     data = await body(request, server.limits.of.body_bytes)
     form = data, entry.campaign, server.role
-    rows = admission.rows(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.rows, *form)
+    wave, rows = admission.rows(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.rows, *form)
     server.limits.uploads.take(len(rows))
     refusal = admission.refusal_at(entry.campaign, server.clock())
-    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal))
+    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, wave))
     metrics.UPLOADS.inc(len(rows) - len(failures))
     return _upload_answer(len(rows), failures)
 
@@ -67,10 +67,12 @@ def _upload_answer(count: int, failures: admission.Failures) -> Response:
     openapi_extra=takes("application/octet-stream", {"type": "string", "format": "binary"}),
 )
 async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
-    """Erase uploads, named by their 16-byte ids, while the campaign is open; they are not taken again.
+    """See to it that uploads, named by their 16-byte ids, do not count; they are not taken again.
 
-    A token withdraws what came with it; uploads of others stay. What is stored is always erased. Ids that have not
-    arrived are remembered, so many as the token may upload; those beyond are among the failures.
+    A success confirms it: they are erased, excluded from their wave's set, or never came. What is in a set that is
+    fixed counts (`campaign-sealed`); what is in a frozen wave is not decided (`upload-undecided`). A token withdraws
+    what came with it; uploads of others stay. Ids that have not arrived are remembered, so many as the token may
+    upload; those beyond are among the failures.
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await access.require_uploader(request, server, entry)

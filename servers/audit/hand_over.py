@@ -1,6 +1,6 @@
 """What the two sides of an audit hand to the auditor, each from its own machine, while its server may run.
 
-    keys/       of the server that is audited: campaign.json, statement (signed), ids, keys, noise.secret
+    keys/       of the server that is audited: campaign.json, statement (signed), entries, keys, noise.secret
     evidence/   of the other server: campaign.json, statement, answers (signed by the audited one), release, noised
 
 The first holds one server's keys and its noise secret for this set: with the published curve they tell no more than
@@ -31,7 +31,7 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     with closing(Storage(settings.database_url, look=True)) as storage:
         release = _release(storage, campaign_id)
         entry, sealed = release.entry, release.sealed
-        ids = b"".join(storage.uploads.ids(entry.campaign.id))
+        entries = b"".join(storage.uploads.entries(entry.campaign.id))
     folder = Folder(settings.data, entry.campaign.id)
     if sealed.key_file is None or not is_whole(folder.keys, sealed.key_file):
         raise NotSealed("the keys are not in one file yet; wait until the curve is ready")
@@ -40,7 +40,7 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
     _make(out)
     _write(out / "campaign.json", entry.campaign.canonical)
     _write(out / "statement", statement.to_json().encode())
-    _write(out / "ids", ids)
+    _write(out / "entries", entries)
     _write(out / "noise.secret", noise.seed.hex().encode())
     _write(out / "keys", b"")
     shutil.copyfile(folder.keys, out / "keys")

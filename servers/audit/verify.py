@@ -21,7 +21,8 @@ from servers.release import groups, noised
 from servers.release.noise import covers
 from servers.release.publish import GROUPS, SHARES
 from servers.release.statement import Signed, Statement, check, commits, require_signed, split
-from servers.storage.objects import file_digest, set_checksum
+from servers.storage.entries import ENTRY_BYTES, set_checksum
+from servers.storage.objects import file_digest
 
 HONEST = "honest"
 _NOTHING = "nothing was published"
@@ -125,10 +126,11 @@ def _statement(campaign: Campaign, said: Statement, evidence: Path) -> str:
 
 
 def _set(said: Statement, keys: Path) -> str:
-    ids = (keys / "ids").read_bytes()
-    if len(ids) != 16 * said.count:
-        return f"{len(ids) // 16} uploads are handed over, {said.count} were signed for"
-    return HONEST if set_checksum(ids) == said.checksum else "the ids handed over are not those that were signed for"
+    entries = (keys / "entries").read_bytes()
+    if len(entries) != ENTRY_BYTES * said.count:
+        return f"{len(entries) // ENTRY_BYTES} uploads are handed over, {said.count} were signed for"
+    same = set_checksum(entries) == said.checksum
+    return HONEST if same else "the uploads handed over are not those that were signed for"
 
 
 def _keys(said: Statement, keys: Path) -> str:

@@ -4,14 +4,13 @@ Nothing here touches a database or a network. The route of uploads asks the firs
 one, inside the transaction in which it writes.
 """
 
-import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 
-from campaign.envelopes import upload_rows
+from campaign.envelopes import Row, upload_rows
 from campaign.errors import (
     CampaignClosed,
     CampaignFull,
@@ -26,6 +25,8 @@ from campaign.errors import (
     SiteRevoked,
     UploadConflict,
     UploadWithdrawn,
+    WaveClosed,
+    WaveNotOpen,
 )
 from campaign.spec import TIME_FORMAT, Campaign
 
@@ -34,23 +35,25 @@ REFILLS = 10
 # Ids that one token may withdraw before they arrived, beyond as many as it may upload.
 SPARE_WITHDRAWALS = 1000
 
-TRACE_BYTES = 32  # of what stays of an erased key
-
-Row = tuple[bytes, bytes]  # an upload's id, and the bytes of its key
 Failures = list[tuple[bytes, Problem]]
 
 
 @dataclass(frozen=True)
 class NewUploads:
-    """Uploads of one request, and who sent them: an invitation's hash or a site's id."""
+    """Uploads of one request, all for one wave, and who sent them: an invitation's hash or a site's id."""
 
     campaign: bytes
     rows: Sequence[Row]
     sender: str | None = None
     refusal: Problem | None = None  # why nothing new may be added now; what is stored already is still acknowledged
+    wave: int = 0
 
     def __repr__(self) -> str:
-        return f"<NewUploads {len(self.rows)}>"
+        return f"<NewUploads {len(self.rows)} for wave {self.wave}>"
+
+    @property
+    def ids(self) -> list[bytes]:
+        return [upload_id for upload_id, _, _ in self.rows]
 
 
 ACTIVE, PAUSED, REVOKED = "active", "paused", "revoked"
@@ -111,8 +114,8 @@ def is_closed(campaign: Campaign, now: datetime) -> bool:
     return campaign.ends is not None and now >= campaign.ends
 
 
-def rows(data: bytes, campaign: Campaign, role: int) -> list[Row]:
-    """In which form: the uploads of an envelope, each with its key as it was sent."""
+def rows(data: bytes, campaign: Campaign, role: int) -> tuple[int, list[Row]]:
+    """In which form: the wave of an envelope, and its uploads, each with its leaf and its key as it was sent."""
     return upload_rows(data, campaign, role)
 
 
@@ -126,14 +129,14 @@ class Facts:
     """What the storage knows at the moment of writing."""
 
     campaign: Campaign
-    is_open: bool
-    wave: int  # the newest, into which uploads go
+    is_open: bool  # the newest wave
+    wave: int  # its number
     stored: int  # uploads of the campaign
     erased: int  # and how many more were stored and withdrawn
     used: int  # uploads of the sender
     reused: int  # and how many more of theirs were stored and withdrawn
     site: Site | None  # the sender, where it is one
-    known: Mapping[bytes, bytes]  # keys of those of the request's ids that are stored
+    known: Mapping[bytes, bytes]  # leaves of those of the request's ids that are stored
     gone: AbstractSet[bytes]  # those of its ids that its sender withdrew
 
 
@@ -146,35 +149,50 @@ class Verdict:
     refusal: Problem | None = None
 
 
-def trace(key: bytes) -> bytes:
-    """What stays of a key that was erased: enough to know the same bytes again, and shorter than any key."""
-    return hashlib.sha256(b"fss-ecdf erased key 1\n" + key).digest()
-
-
 def decide(request: NewUploads, facts: Facts) -> Verdict:
     """How many: byte-identical retries are welcome at any time, anything new while there is room."""
     failures: Failures = []
     fresh: list[Row] = []
-    for upload_id, key in request.rows:
+    for row in request.rows:
+        upload_id, leaf, _ = row
         if upload_id in facts.known:
-            if facts.known[upload_id] not in (key, trace(key)):
+            if facts.known[upload_id] != leaf:
                 failures.append((upload_id, UploadConflict("an upload with this id and other bytes is stored already")))
         elif upload_id in facts.gone:
             failures.append((upload_id, UploadWithdrawn("an upload with this id was withdrawn")))
         else:
-            fresh.append((upload_id, key))
+            fresh.append(row)
     if not fresh:
         return Verdict(failures=failures)
-    if not facts.is_open:
-        return Verdict(refusal=CampaignSealed("the campaign is being sealed or is sealed; nothing can be added"))
+    closed = _not_in_time(request.wave, facts)
+    if closed is not None:
+        return Verdict(refusal=closed)
     if request.refusal is not None:
         return Verdict(refusal=request.refusal)
     if facts.site is not None and facts.site.state != ACTIVE:
         return Verdict(refusal=_not_active(facts.site))
     full = _full(request, facts, len(fresh))
     if full is not None:
-        return Verdict(failures=[*failures, *((upload_id, full) for upload_id, _ in fresh)])
+        return Verdict(failures=[*failures, *((upload_id, full) for upload_id, _, _ in fresh)])
     return Verdict(fresh, failures)
+
+
+def _not_in_time(wave: int, facts: Facts) -> Problem | None:
+    """Uploads are for the open wave or, since the other server may have closed this one already, for the next.
+
+    What comes for a wave that is closed is not stored: it would be in no set, or meet a second challenge.
+    """
+    last = facts.campaign.last_wave
+    if (wave == facts.wave and facts.is_open) or wave == facts.wave + 1 <= last:
+        return None
+    if wave == facts.wave == last:
+        return CampaignSealed("the campaign is being sealed or is sealed; nothing can be added")
+    if wave > facts.wave:
+        return WaveNotOpen(f"wave {facts.wave} is open here, and the next one is taken; this upload is for {wave}")
+    return WaveClosed(
+        f"wave {wave} is closed here, wave {facts.wave} is open; send new keys for it when both servers have confirmed "
+        "that these uploads do not count"
+    )
 
 
 def _full(request: NewUploads, facts: Facts, fresh: int) -> Problem | None:

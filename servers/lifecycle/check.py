@@ -12,14 +12,12 @@ for ever: both parts follow from secrets that were committed to in the campaign 
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import ChallengeMismatch, PeerMismatch, PeerUnavailable, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import CheckMessagesQuery, CheckSeed, read
@@ -35,9 +33,10 @@ from servers.compute.worker import Check
 from servers.peer import PeerClient
 from servers.storage import objects
 from servers.storage.campaigns import Entry
-from servers.storage.objects import SET_CONTEXT, Expected, Folder
+from servers.storage.entries import as_table, id_of, set_hash
+from servers.storage.objects import Expected, Folder
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import OPEN, Overtaken, UploadSet, Wave, least_uploads
+from servers.storage.waves import Overtaken, UploadSet, Wave, least_uploads
 
 AT_ONCE = 1 << 16  # messages in one answer
 
@@ -181,13 +180,13 @@ class Checker:
     def _divide(self, campaign_id: bytes, number: int, accepted: NDArray[np.bool_]) -> tuple[set[bytes], bytes]:
         """The ids that failed, and the checksum of the others."""
         rejected: set[bytes] = set()
-        hashed, done = hashlib.sha256(SET_CONTEXT), 0
-        for part in self.storage.uploads.ids(campaign_id, number):
-            ids = np.frombuffer(part, np.uint8).reshape(-1, UPLOAD_ID_BYTES)
-            passed = accepted[done : done + len(ids)]
-            hashed.update(ids[passed].tobytes())
-            rejected.update(i.tobytes() for i in ids[~passed])
-            done += len(ids)
+        hashed, done = set_hash(), 0
+        for part in self.storage.uploads.entries(campaign_id, number):
+            entries = as_table(part)
+            passed = accepted[done : done + len(entries)]
+            hashed.update(entries[passed].tobytes())
+            rejected.update(id_of(entry.tobytes()) for entry in entries[~passed])
+            done += len(entries)
         return rejected, hashed.digest()
 
     def _keep(
@@ -213,12 +212,13 @@ class Checker:
 def tell_seed(identity: Identity, entry: Entry, wave: Wave, given: CheckSeed) -> CheckSeed:
     """The other server asks for this one's part of a wave's challenge, and tells its own.
 
-    Only when nothing can be added to the wave any more; and only the one challenge that the campaign was made with.
+    Only when the wave's set is fixed, so that nothing is added to it under a challenge that somebody knows; and only
+    the one challenge that the campaign was made with.
     """
     campaign = entry.campaign
     check_digest(campaign.digest, given.digest)
-    if wave.state == OPEN:
-        raise Unavailable("uploads are not frozen here; there is no challenge before that", retry_after=2)
+    if wave.set is None:
+        raise Unavailable("the set of uploads is not fixed here; there is no challenge before that", retry_after=2)
     if not fits(campaign, 1 - identity.role, given.seed, wave.number):
         raise ChallengeMismatch("this is not the part of the challenge that the campaign commits the caller to")
     return CheckSeed(digest=campaign.digest, seed=identity.check_seed(campaign, wave.number))

@@ -1,21 +1,19 @@
-"""The ids of a frozen or fixed wave, as a sealing looks at them: their tree, some of them, and the set's checksum.
+"""The entries of a frozen or fixed wave, as a sealing looks at them: their tree, some of them, the set's checksum.
 
-A look at all ids takes a while where there are millions. It goes on in a thread; whoever asks is told to come back.
+A look at all of them takes a while where there are millions. It goes on in a thread; whoever asks is told to come back.
 """
 
 import asyncio
-import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import CampaignSealed, PeerMismatch, Unavailable
 from campaign.spec import Campaign
-from servers.lifecycle.id_tree import IDS_AT_ONCE, IdTree, leaf_range
+from servers.lifecycle.id_tree import ENTRIES_AT_ONCE, IdTree, leaf_range
 from servers.lifecycle.seal_wire import IdsQuery
-from servers.storage.objects import SET_CONTEXT
+from servers.storage.entries import ENTRY_BYTES, id_of, set_hash
 from servers.storage.storage import Storage
 from servers.storage.waves import OPEN, Wave
 
@@ -45,24 +43,24 @@ class FrozenIds:
     def of_leaves(
         self, campaign_id: bytes, number: int, leaves: Collection[int], depth: int, after: bytes | None
     ) -> bytes:
-        """The ids of some leaves, those behind `after`; at most IDS_AT_ONCE, so that whoever gets so many asks on."""
-        parts, room = [], IDS_AT_ONCE
+        """The entries of some leaves, behind the id `after`; at most ENTRIES_AT_ONCE: whoever gets so many asks on."""
+        parts, room = [], ENTRIES_AT_ONCE
         for leaf in leaves:
             first, behind = leaf_range(leaf, depth)
             if after is not None and behind is not None and behind <= after:
                 continue
             start = first if after is None or after < first else after + b"\0"
-            part = self._storage.uploads.ids_between(campaign_id, start, behind, room, number)
+            part = self._storage.uploads.entries_between(campaign_id, start, behind, room, number)
             parts.append(part)
-            room -= len(part) // UPLOAD_ID_BYTES
+            room -= len(part) // ENTRY_BYTES
             if not room:
                 break
         return b"".join(parts)
 
     async def tree(self, campaign_id: bytes, wave: Wave, depth: int, *, patience_s: float | None = None) -> IdTree:
         key = campaign_id, wave.number, wave.freezes, wave.set, depth
-        ids = self._storage.uploads.ids
-        return await self._look(key, lambda: IdTree.of(ids(campaign_id, wave.number), depth), patience_s)
+        entries = self._storage.uploads.entries
+        return await self._look(key, lambda: IdTree.of(entries(campaign_id, wave.number), depth), patience_s)
 
     async def checksum(
         self, campaign_id: bytes, wave: Wave, leave: Collection[bytes], *, patience_s: float | None = None
@@ -81,10 +79,10 @@ class FrozenIds:
         return next((tree.checksum for tree in trees if isinstance(tree, IdTree)), None)
 
     def _checksum(self, campaign_id: bytes, number: int, leave: frozenset[bytes]) -> bytes:
-        hashed, left, leaving = hashlib.sha256(SET_CONTEXT), 0, sorted(leave)
-        for part in self._storage.uploads.ids(campaign_id, number):
+        hashed, left, leaving = set_hash(), 0, sorted(leave)
+        for part in self._storage.uploads.entries(campaign_id, number):
             kept = _without(part, leaving)
-            left += (len(part) - len(kept)) // UPLOAD_ID_BYTES
+            left += (len(part) - len(kept)) // ENTRY_BYTES
             hashed.update(kept)
         if left != len(leave):
             raise PeerMismatch(f"{len(leave) - left} uploads that are to be left out are not here")
@@ -113,15 +111,15 @@ class FrozenIds:
 
 
 def _without(part: bytes, leave: Sequence[bytes]) -> bytes:
-    """Ids in order without some others in order, which are looked up one by one: they are few."""
+    """Entries in order without those of some ids in order, which are looked up one by one: they are few."""
 
     def id_at(place: int) -> bytes:
-        return part[UPLOAD_ID_BYTES * place : UPLOAD_ID_BYTES * (place + 1)]
+        return id_of(part[ENTRY_BYTES * place : ENTRY_BYTES * (place + 1)])
 
-    count, kept, start = len(part) // UPLOAD_ID_BYTES, [], 0
+    count, kept, start = len(part) // ENTRY_BYTES, [], 0
     for upload_id in leave[bisect_left(leave, id_at(0)) : bisect_right(leave, id_at(count - 1))]:
         place = bisect_left(range(count), upload_id, key=id_at)
         if id_at(place) == upload_id:
-            kept.append(part[UPLOAD_ID_BYTES * start : UPLOAD_ID_BYTES * place])
+            kept.append(part[ENTRY_BYTES * start : ENTRY_BYTES * place])
             start = place + 1
-    return b"".join([*kept, part[UPLOAD_ID_BYTES * start :]])
+    return b"".join([*kept, part[ENTRY_BYTES * start :]])

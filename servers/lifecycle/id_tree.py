@@ -1,8 +1,10 @@
-"""Digests of a set of ids by their first digits: two servers find what only one of them has without sending lists.
+"""Digests of a set by its ids' first digits: two servers find what only one of them has without sending lists.
 
-The set is a tree of fan-out 16. A leaf holds the ids that begin with so many hexadecimal digits; its digest covers
-them, a node's digest covers its sixteen children. Both servers read their ids once, in order; then they compare from
-the root down, and only below digests that differ; and the ids themselves only of leaves that differ.
+The set is a tree of fan-out 16. A leaf holds the entries whose ids begin with so many hexadecimal digits; its digest
+covers them, a node's digest covers its sixteen children. Both servers read their entries once, in order; then they
+compare from the root down, and only below digests that differ; and the entries themselves only of leaves that differ.
+An entry is an id with what its server was given under it (`storage/entries.py`), so that what does not belong together
+is found.
 """
 
 import hashlib
@@ -15,14 +17,14 @@ from numpy.typing import NDArray
 
 from campaign.envelopes import UPLOAD_ID_BYTES
 from campaign.errors import PeerMismatch
-from servers.storage.objects import SET_CONTEXT, split_ids
+from servers.storage.entries import ENTRY_BYTES, as_table, id_of, set_hash, split
 
 FAN_OUT = 16
 LEAF_IDS = 256  # about, at most
 MAX_DEPTH = 5  # enough for MAX_UPLOADS; a tree of this depth has 22 MB
 NODES_AT_ONCE = 2048  # in one question about digests
 LEAVES_AT_ONCE = 512  # and about ids
-IDS_AT_ONCE = 1 << 16
+ENTRIES_AT_ONCE = 1 << 15
 DIGEST_BYTES = 16  # whoever makes two sets collide, with 2^64 hashes, stops a sealing: the set's checksum has 32
 
 NODE = np.dtype([("count", "<u4"), ("digest", f"V{DIGEST_BYTES}")])
@@ -57,8 +59,8 @@ class IdTree:
 
     @staticmethod
     def of(parts: Iterable[bytes], depth: int) -> "IdTree":
-        """Of ids in order, given part by part."""
-        whole = hashlib.sha256(SET_CONTEXT)
+        """Of entries in the order of their ids, given part by part."""
+        whole = set_hash()
         levels = [_leaves(_hashed(parts, whole), depth)]
         for _ in range(depth):
             levels.append(_parents(levels[-1]))
@@ -78,12 +80,12 @@ def _hashed(parts: Iterable[bytes], whole: "hashlib._Hash") -> Iterator[bytes]:
 
 def _leaves(parts: Iterable[bytes], depth: int) -> Nodes:
     leaves, current, hashed = np.zeros(FAN_OUT**depth, NODE), -1, hashlib.sha256()
-    for leaf, ids in _segments(parts, depth):
+    for leaf, entries in _segments(parts, depth):
         if leaf != current:
             _finish(leaves, current, hashed)
             current, hashed = leaf, hashlib.sha256()
-        hashed.update(ids)
-        leaves["count"][leaf] += len(ids) // UPLOAD_ID_BYTES
+        hashed.update(entries)
+        leaves["count"][leaf] += len(entries) // ENTRY_BYTES
     _finish(leaves, current, hashed)
     return leaves
 
@@ -94,13 +96,12 @@ def _finish(leaves: Nodes, leaf: int, hashed: "hashlib._Hash") -> None:
 
 
 def _segments(parts: Iterable[bytes], depth: int) -> Iterator[tuple[int, bytes]]:
-    """Pieces of the parts whose ids are of one leaf."""
+    """Pieces of the parts whose entries are of one leaf."""
     for part in parts:
-        ids = np.frombuffer(part, np.uint8).reshape(-1, UPLOAD_ID_BYTES)
-        leaf = np.ascontiguousarray(ids[:, :4]).view(">u4")[:, 0].astype(np.int64) >> (32 - 4 * depth)
+        leaf = np.ascontiguousarray(as_table(part)[:, :4]).view(">u4")[:, 0].astype(np.int64) >> (32 - 4 * depth)
         starts = [0, *(np.flatnonzero(np.diff(leaf)) + 1).tolist(), len(leaf)]
         for start, stop in pairwise(starts):
-            yield int(leaf[start]), part[UPLOAD_ID_BYTES * start : UPLOAD_ID_BYTES * stop]
+            yield int(leaf[start]), part[ENTRY_BYTES * start : ENTRY_BYTES * stop]
 
 
 def _parents(children: Nodes) -> Nodes:
@@ -114,18 +115,18 @@ def _parents(children: Nodes) -> Nodes:
 
 @dataclass(frozen=True)
 class Difference:
-    """Ids that only one side has, sorted, one after the other."""
+    """Ids under which only one side has anything, or has something else: sorted, one after the other."""
 
     here: bytes
     there: bytes
 
 
 AskChildren = Callable[[int, Sequence[int]], Awaitable[bytes]]
-AskIds = Callable[[Sequence[int]], Awaitable[bytes]]
+AskEntries = Callable[[Sequence[int]], Awaitable[bytes]]
 
 
-async def difference(mine: IdTree, children: AskChildren, ours: AskIds, theirs: AskIds) -> Difference:
-    """Walk down to the leaves that differ, and compare their ids."""
+async def difference(mine: IdTree, children: AskChildren, ours: AskEntries, theirs: AskEntries) -> Difference:
+    """Walk down to the leaves that differ, and compare their entries."""
     nodes: list[int] = [0]
     for level in range(mine.depth):
         below: list[int] = []
@@ -134,9 +135,9 @@ async def difference(mine: IdTree, children: AskChildren, ours: AskIds, theirs: 
         nodes = below
     here, there = [], []
     for some in _some(nodes, LEAVES_AT_ONCE):
-        a, b = set(split_ids(await ours(some))), set(split_ids(await theirs(some)))
-        here += sorted(a - b)
-        there += sorted(b - a)
+        a, b = set(split(await ours(some))), set(split(await theirs(some)))
+        here += sorted(map(id_of, a - b))
+        there += sorted(map(id_of, b - a))
     return Difference(b"".join(here), b"".join(there))
 
 

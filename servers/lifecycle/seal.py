@@ -3,7 +3,7 @@
     this server                              the other one
     1. ask it to freeze                   -> freeze; say how many uploads there are (or that the set is fixed already)
     2. freeze: take no more uploads
-    3. compare ids by digests             -> answer with digests, and with ids where they differ (`id_tree.py`)
+    3. compare entries by digests         -> answer with digests, and with entries where they differ (`id_tree.py`)
     4. name what it has alone             -> note it
     5. name the set by its checksum       -> see that it is what is here without those; fix it
     6. fix it here
@@ -35,8 +35,8 @@ from campaign.spec import Campaign, check_digest, to_base64url
 from servers.lifecycle.admission import seals_itself
 from servers.lifecycle.frozen_ids import PATIENCE_S, FrozenIds
 from servers.lifecycle.id_tree import (
+    ENTRIES_AT_ONCE,
     FAN_OUT,
-    IDS_AT_ONCE,
     NODE,
     NODES_AT_ONCE,
     Difference,
@@ -46,6 +46,7 @@ from servers.lifecycle.id_tree import (
 from servers.lifecycle.seal_wire import LEAVING_AT_ONCE, NO_SET, STATES, Agreed, Frozen, IdsQuery, Step
 from servers.lifecycle.waves import is_by_hand, is_due
 from servers.peer import PeerClient
+from servers.storage.entries import ENTRY_BYTES, id_of, id_of_last, split
 from servers.storage.objects import split_ids
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave, least_uploads
@@ -190,7 +191,7 @@ class Sealer:
             def part(after: bytes | None) -> Awaitable[bytes]:
                 return asyncio.to_thread(self._ids.of_leaves, campaign.id, wave.number, leaves, depth, after)
 
-            return await _all_ids(part)
+            return await _all_entries(part)
 
         # The other side looks through its ids at the same time.
         asked = questions.children(0, [0]) if depth else asyncio.sleep(0, b"")
@@ -205,7 +206,7 @@ class Sealer:
 
     async def _ask(self, campaign: Campaign, what: str, content: bytes) -> bytes:
         """A question that the other side may need a long look for."""
-        most = max(UPLOAD_ID_BYTES * IDS_AT_ONCE, NODE.itemsize * FAN_OUT * NODES_AT_ONCE)
+        most = max(ENTRY_BYTES * ENTRIES_AT_ONCE, NODE.itemsize * FAN_OUT * NODES_AT_ONCE)
         for _ in range(TRIES):
             try:
                 return await self._peer.call("POST", campaign.id, what, content=content, most=most)
@@ -240,12 +241,12 @@ class _Questions:
         async def part(after: bytes | None) -> bytes:
             some = await self._ask(self.depth, leaves, after)
             self._require_ids(leaves, some, after)
-            self.told.append(len(some) // UPLOAD_ID_BYTES)
+            self.told.append(len(some) // ENTRY_BYTES)
             if sum(self.told) > self.count:
                 raise PeerMismatch("the other server lists more uploads than it says it has")
             return some
 
-        return await _all_ids(part)
+        return await _all_entries(part)
 
     async def _ask(self, level: int, nodes: Sequence[int], after: bytes | None) -> bytes:
         query = IdsQuery(
@@ -259,19 +260,19 @@ class _Questions:
         return await self.of._ask(self.campaign, f"/ids?wave={self.wave}", query.to_json().encode())
 
     def _require_ids(self, leaves: Sequence[int], part: bytes, after: bytes | None) -> None:
-        ids, asked = split_ids(part), set(leaves)
+        ids, asked = [id_of(entry) for entry in split(part)], set(leaves)
         shift = 8 * UPLOAD_ID_BYTES - 4 * self.depth
-        good = len(part) % UPLOAD_ID_BYTES == 0 and len(ids) <= IDS_AT_ONCE
+        good = len(part) % ENTRY_BYTES == 0 and len(ids) <= ENTRIES_AT_ONCE
         good = good and all(a < b for a, b in pairwise([*([] if after is None else [after]), *ids]))
         if not good or any(int.from_bytes(i, "big") >> shift not in asked for i in ids):
             raise PeerMismatch("the other server's list of uploads is not what it was asked for")
 
 
-async def _all_ids(part: Callable[[bytes | None], Awaitable[bytes]]) -> bytes:
+async def _all_entries(part: Callable[[bytes | None], Awaitable[bytes]]) -> bytes:
     """Part by part, each behind the last id of the one before it."""
     parts = [await part(None)]
-    while len(parts[-1]) == UPLOAD_ID_BYTES * IDS_AT_ONCE:
-        parts.append(await part(parts[-1][-UPLOAD_ID_BYTES:]))
+    while len(parts[-1]) == ENTRY_BYTES * ENTRIES_AT_ONCE:
+        parts.append(await part(id_of_last(parts[-1])))
     return b"".join(parts)
 
 

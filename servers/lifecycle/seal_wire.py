@@ -2,7 +2,7 @@
 
     frozen   state(1) freeze(8) digest(32) count(8) set(32): answer to a freeze; the set's checksum once it is fixed
     step     freeze(8) digest(32) set(32), then ids(16 each): leave these out of that set, agree on it, thaw
-    ids      JSON: digests below some nodes of the tree of ids (`id_tree.py`), or the ids of some leaves
+    ids      JSON: digests below some nodes of the tree of ids (`id_tree.py`), or the entries of some leaves
     agreed   JSON: what the other side has fixed
 
 Numbers are little-endian. Every step names the freeze it acts on.
@@ -87,7 +87,7 @@ class Step:
 
 
 class IdsQuery(Message):
-    """Of nodes above the leaves, the digests of their children; of leaves, their ids behind `after`, if it is given."""
+    """Of nodes above the leaves, the digests of their children; of leaves, their entries behind an id."""
 
     digest: Digest
     freeze: int = Field(ge=0, lt=1 << 63)

@@ -1,4 +1,7 @@
-"""Uploads that are put aside, inside a sealing's transactions: those of one server only, and those that failed."""
+"""Uploads that are excluded from a set, inside a sealing's transactions: unmatched ones, and those that failed.
+
+An excluded upload is never moved into another wave: it would meet a second challenge there (docs/security.md).
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,9 +11,9 @@ from sqlalchemy.engine import Connection
 from campaign.errors import PeerMismatch
 from servers.storage.campaigns import number_of, uploads_of
 from servers.storage.database import BATCH
-from servers.storage.schema import LEFT_OUT, UPLOADS, WAVES, WITHDRAWN
+from servers.storage.schema import LEFT_OUT, UPLOADS, WITHDRAWN
 
-_COLUMNS = ["id", "key", "sender"]
+_COLUMNS = ["id", "leaf", "key", "sender", "wave"]
 
 
 def require_here(db: Connection, campaign_id: bytes, wave: int, ids: Sequence[bytes]) -> None:
@@ -20,15 +23,10 @@ def require_here(db: Connection, campaign_id: bytes, wave: int, ids: Sequence[by
         raise PeerMismatch(f"{len(ids) - here} uploads that are to be left out are not here")
 
 
-def leave_out(db: Connection, campaign_id: bytes, wave: int, ids: Sequence[bytes], *, later: bool) -> None:
-    """What only this server has of a wave goes into the newest wave, or where none comes `later`, aside."""
+def leave_out(db: Connection, campaign_id: bytes, wave: int, ids: Sequence[bytes]) -> None:
+    """What only this server has of a wave is excluded from it."""
     require_here(db, campaign_id, wave, ids)
-    if not later:
-        _move(db, campaign_id, ids, rejected=False)
-        return
-    newest = sa.select(sa.func.max(WAVES.c.number)).where(WAVES.c.campaign == campaign_id).scalar_subquery()
-    for some in uploads_in(campaign_id, ids):
-        db.execute(UPLOADS.update().where(some).values(wave=newest))
+    _move(db, campaign_id, ids, rejected=False)
 
 
 def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
@@ -43,8 +41,8 @@ def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
 def take_back(db: Connection, campaign_id: bytes) -> int:
     """A plain campaign is open again: what only one server had may yet reach the other. Returns how many that are."""
     mine = (LEFT_OUT.c.campaign == campaign_id) & LEFT_OUT.c.rejected.is_(False)
-    back = sa.select(number_of(campaign_id), *(LEFT_OUT.c[name] for name in _COLUMNS), sa.literal(0)).where(mine)
-    db.execute(UPLOADS.insert().from_select(["campaign", *_COLUMNS, "wave"], back))
+    back = sa.select(number_of(campaign_id), *(LEFT_OUT.c[name] for name in _COLUMNS)).where(mine)
+    db.execute(UPLOADS.insert().from_select(["campaign", *_COLUMNS], back))
     return db.execute(LEFT_OUT.delete().where(mine)).rowcount
 
 
@@ -58,11 +56,13 @@ def put_aside(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> set[b
 
 
 def forget(db: Connection, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> set[bytes]:
-    """Their party withdraws uploads that were rejected: they are erased. Returns which ones."""
+    """Their party withdraws uploads that were excluded: they are erased. Returns which ones."""
     mine = (LEFT_OUT.c.campaign == campaign_id) & (sa.func.coalesce(LEFT_OUT.c.sender, "") == (sender or ""))
-    gone = put_aside(db, campaign_id, ids)
-    for upload_id in gone:
-        db.execute(LEFT_OUT.delete().where(mine & (LEFT_OUT.c.id == upload_id)))
+    gone: set[bytes] = set()
+    for start in range(0, len(ids), BATCH):
+        some = mine & LEFT_OUT.c.id.in_(ids[start : start + BATCH])
+        gone.update(db.execute(sa.select(LEFT_OUT.c.id).where(some)).scalars())
+        db.execute(LEFT_OUT.delete().where(some))
     return gone
 
 

@@ -13,8 +13,9 @@ from typing import cast
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
+from campaign.envelopes import Row
 from campaign.errors import Problem
-from servers.lifecycle.admission import Facts, Failures, NewUploads, Row, Site, decide
+from servers.lifecycle.admission import Facts, Failures, NewUploads, Site, decide
 from servers.storage import campaigns, dialects, waves
 
 _ABOUT = """
@@ -28,9 +29,10 @@ _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = ? AND sender = ? AND 
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = ? AND id = ?"
 _WITHDRAWN = "SELECT 1 FROM withdrawn WHERE campaign = ? AND sender = ? AND id = ?"
 _LEFT_OUT = "SELECT 1 FROM left_out WHERE campaign = ? AND id = ?"
-_KEY = "SELECT key FROM uploads WHERE campaign = ? AND id = ?"
+_LEAF = "SELECT leaf FROM uploads WHERE campaign = ? AND id = ?"
 _INSERT = (
-    "INSERT INTO uploads (campaign, id, key, sender, wave) VALUES (?, ?, ?, ?, ?) ON CONFLICT (campaign, id) DO NOTHING"
+    "INSERT INTO uploads (campaign, id, leaf, key, sender, wave) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (campaign, id) DO NOTHING"
 )
 _COUNT = "UPDATE campaigns SET stored = stored + ? WHERE number = ?"
 
@@ -79,9 +81,9 @@ def _add(cursor: sqlite3.Cursor, request: NewUploads) -> Failures | Problem:
         return problem
     verdict = decide(request, facts)
     usual = verdict.refusal is None and not verdict.failures
-    if not (usual and _insert(cursor, number, facts.wave, verdict.fresh, request.sender)):
-        verdict = decide(request, replace(facts, known=_known(cursor, number, request.rows)))
-        if verdict.fresh and not _insert(cursor, number, facts.wave, verdict.fresh, request.sender):
+    if not (usual and _insert(cursor, number, request, verdict.fresh)):
+        verdict = decide(request, replace(facts, known=_known(cursor, number, request.ids)))
+        if verdict.fresh and not _insert(cursor, number, request, verdict.fresh):
             raise AssertionError("an upload is neither here nor can it be added")
     return list(verdict.failures) if verdict.refusal is None else verdict.refusal
 
@@ -100,16 +102,17 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
         site = None if row is None else Site(*row)
     if any_withdrawn:
         reused = cursor.execute(_REUSED, (request.campaign, sender)).fetchone()[0] if sender else 0
-        gone |= {i for i, _ in request.rows if cursor.execute(_WITHDRAWN, (request.campaign, sender, i)).fetchone()}
+        gone |= {i for i in request.ids if cursor.execute(_WITHDRAWN, (request.campaign, sender, i)).fetchone()}
     if any_left_out:
-        gone |= {i for i, _ in request.rows if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
+        gone |= {i for i in request.ids if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
     return number, Facts(campaign, state == waves.OPEN, wave, stored, erased, used, reused, site, {}, gone)
 
 
-def _insert(cursor: sqlite3.Cursor, number: int, wave: int, fresh: Sequence[Row], sender: str | None) -> bool:
+def _insert(cursor: sqlite3.Cursor, number: int, request: NewUploads, fresh: Sequence[Row]) -> bool:
     """All of them, or none if one is here already."""
+    sender, wave = request.sender, request.wave
     cursor.execute("SAVEPOINT request")
-    added = cursor.executemany(_INSERT, [(number, i, key, sender, wave) for i, key in fresh]).rowcount
+    added = cursor.executemany(_INSERT, [(number, i, leaf, key, sender, wave) for i, leaf, key in fresh]).rowcount
     if added != len(fresh):
         cursor.execute("ROLLBACK TO request")
     else:
@@ -118,7 +121,7 @@ def _insert(cursor: sqlite3.Cursor, number: int, wave: int, fresh: Sequence[Row]
     return added == len(fresh)
 
 
-def _known(cursor: sqlite3.Cursor, number: int, rows: Sequence[Row]) -> dict[bytes, bytes]:
-    """The keys of those of these uploads that are stored."""
-    found = ((i, cursor.execute(_KEY, (number, i)).fetchone()) for i, _ in rows)
+def _known(cursor: sqlite3.Cursor, number: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    """The leaves of those of these uploads that are stored."""
+    found = ((i, cursor.execute(_LEAF, (number, i)).fetchone()) for i in ids)
     return {i: row[0] for i, row in found if row is not None}

@@ -15,8 +15,9 @@ from typing import Any, cast
 import psycopg
 from sqlalchemy.engine import Connection, Engine
 
+from campaign.envelopes import HASH_BYTES, Row
 from campaign.errors import Problem
-from servers.lifecycle.admission import REFILLS, Facts, Failures, NewUploads, Row, Site, decide
+from servers.lifecycle.admission import REFILLS, Facts, Failures, NewUploads, Site, decide
 from servers.storage import campaigns, waves
 from servers.storage.database import Transaction, persistently
 from servers.storage.dialects import postgres
@@ -32,16 +33,17 @@ _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = %s AND sender = %s AN
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = %s AND id = %s"
 _WITHDRAWN = "SELECT id FROM withdrawn WHERE campaign = %s AND sender = %s AND id = ANY(%s)"
 _LEFT_OUT = "SELECT id FROM left_out WHERE campaign = %s AND id = ANY(%s)"
-_KEYS = "SELECT id, key FROM uploads WHERE campaign = %s AND id = ANY(%s)"
+_LEAVES = "SELECT id, leaf FROM uploads WHERE campaign = %s AND id = ANY(%s)"
 _COUNT = """
 UPDATE campaigns SET stored = stored + %(new)s
 WHERE number = %(number)s AND stored + %(new)s <= %(most)s AND erased + stored + %(new)s <= %(refills)s
 """
-_COPY = "COPY {} (campaign, id, key, sender, wave) FROM STDIN (FORMAT BINARY)"
+_COPY = "COPY {} (campaign, id, leaf, key, sender, wave) FROM STDIN (FORMAT BINARY)"
 _COPY_HEAD, _COPY_END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _LENGTH = struct.Struct("!i")
 
 Cursor = psycopg.Cursor[Any]
+_Sent = tuple[Row, int, str | None]  # an upload, its wave and its sender
 
 
 class _Unusual(Exception):
@@ -109,14 +111,13 @@ class Ingest:
             about = self._about(cursor, request.campaign)
         except Problem as problem:
             return problem
-        ids = [upload_id for upload_id, _ in request.rows]
-        known = dict(cursor.execute(_KEYS, (about.number, ids)).fetchall())
+        known = dict(cursor.execute(_LEAVES, (about.number, request.ids)).fetchall())
         facts = _of_sender(cursor, about, request.sender)
         verdict = decide(request, replace(facts, known=known, gone=_gone(cursor, about, request)))
         if verdict.refusal is not None:
             return verdict.refusal
         if verdict.fresh:
-            _insert(cursor, about, [(row, request.sender) for row in verdict.fresh])
+            _insert(cursor, about, [(row, request.wave, request.sender) for row in verdict.fresh])
         return list(verdict.failures)
 
     def _about(self, cursor: Cursor, campaign_id: bytes) -> _About:
@@ -137,7 +138,7 @@ def _cursor(db: Connection) -> Cursor:
     return cast("psycopg.Connection[Any]", db.connection.driver_connection).cursor()
 
 
-def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Iterator[tuple[Row, str | None]]:
+def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Iterator[_Sent]:
     """All rows, if every request would be stored whole."""
     used: dict[str | None, Facts] = {}
     for request in requests:
@@ -149,7 +150,7 @@ def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Ite
             raise _Unusual
         if request.sender is not None:  # of an open campaign nobody counts who sent how much
             used[request.sender] = replace(facts, used=facts.used + len(request.rows))
-        yield from ((row, request.sender) for row in request.rows)
+        yield from ((row, request.wave, request.sender) for row in request.rows)
 
 
 def _of_sender(cursor: Cursor, about: _About, sender: str | None) -> Facts:
@@ -171,28 +172,32 @@ def _gone(cursor: Cursor, about: _About, request: NewUploads) -> set[bytes]:
     """Those of its ids that are not taken again."""
     if not about.any_gone:
         return set()
-    ids = [upload_id for upload_id, _ in request.rows]
+    ids = request.ids
     found = cursor.execute(_WITHDRAWN, (request.campaign, request.sender or "", ids)).fetchall()
     found += cursor.execute(_LEFT_OUT, (request.campaign, ids)).fetchall()
     return {row[0] for row in found}
 
 
-def _insert(cursor: Cursor, about: _About, rows: Sequence[tuple[Row, str | None]]) -> None:
+def _insert(cursor: Cursor, about: _About, rows: Sequence[_Sent]) -> None:
     """All of them; where there is no room, or one is here already, none. The count comes last: others wait for it."""
     with cursor.copy(_COPY.format(postgres.partition(about.number)).encode()) as copy:
-        copy.write(_encoded(about.number, about.facts.wave, rows))
+        copy.write(_encoded(about.number, rows))
     most = about.facts.campaign.max_uploads
     room = {"new": len(rows), "number": about.number, "most": most, "refills": REFILLS * most}
     if cursor.execute(_COUNT, room).rowcount != 1:
         raise _Unusual
 
 
-def _encoded(number: int, wave: int, rows: Sequence[tuple[Row, str | None]]) -> bytes:
+def _encoded(number: int, rows: Sequence[_Sent]) -> bytes:
     """In COPY's own form: a row has so many fields, a field its length and its bytes."""
-    head, tail = struct.pack("!hiii", 5, 4, number, 16), struct.pack("!ii", 4, wave)
-    ends = {sender: _field(sender) + tail for sender in {sender for _, sender in rows}}
-    lengths = {size: _LENGTH.pack(size) for size in {len(key) for (_, key), _ in rows}}
-    each = ((head, upload_id, lengths[len(key)], key, ends[sender]) for (upload_id, key), sender in rows)
+    head, middle = struct.pack("!hiii", 6, 4, number, 16), _LENGTH.pack(HASH_BYTES)
+    senders = {(wave, sender) for _, wave, sender in rows}
+    ends = {(wave, sender): _field(sender) + struct.pack("!ii", 4, wave) for wave, sender in senders}
+    lengths = {size: _LENGTH.pack(size) for size in {len(key) for (_, _, key), _, _ in rows}}
+    each = (
+        (head, upload_id, middle, leaf, lengths[len(key)], key, ends[wave, sender])
+        for (upload_id, leaf, key), wave, sender in rows
+    )
     return b"".join([_COPY_HEAD, *chain.from_iterable(each), _COPY_END])
 
 

@@ -18,22 +18,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import UPLOAD_ID_BYTES
+from campaign.envelopes import UPLOAD_ID_BYTES, Row
 from campaign.files import partial_name, sync_directory, write_durably
 from campaign.spec import to_base64url
 from fss import KeyBatch, KeyType, proof_file
 from fss.field import Words
 from fss.keys import file_header
 from fss.proof import Proofs, proof_words
+from servers.storage.entries import ENTRY_BYTES, set_hash
 
 CHUNK = 8192
-SET_CONTEXT = b"fss-ecdf key set 1\n"
 _DIGEST = 32
-
-
-def set_checksum(ids: bytes) -> bytes:
-    """What both servers compare: the sorted ids of the agreed uploads."""
-    return hashlib.sha256(SET_CONTEXT + ids).digest()
 
 
 def split_ids(ids: bytes) -> list[bytes]:
@@ -158,7 +153,7 @@ class NotTheSealedSet(Exception):
     """The rows of the database are not those that were sealed."""
 
 
-Rows = Iterable[list[tuple[bytes, bytes]]]
+Rows = Iterable[list[Row]]
 
 
 @dataclass(frozen=True)
@@ -191,22 +186,22 @@ def _fill(
     keys: "_Columns", proved: "_Columns | None", rows: Rows, expected: Expected, progress: Callable[[int], None]
 ) -> bytes:
     type, count = expected.type, expected.count
-    ids, done = hashlib.sha256(SET_CONTEXT), 0
+    entries, done = set_hash(), 0
     for some in rows:
         if done + len(some) > count:
             raise NotTheSealedSet
         if not some:  # all of this part were rejected
             continue
         table = _as_table(some)
-        ids.update(table[:, :UPLOAD_ID_BYTES].tobytes())
-        stored = table[:, UPLOAD_ID_BYTES:]
+        entries.update(table[:, :ENTRY_BYTES].tobytes())
+        stored = table[:, ENTRY_BYTES:]
         batch = KeyBatch.from_bytes(stored[:, : type.key_bytes].tobytes(), type.binder, expected=type)
         keys.put(done, batch.words)
         if proved is not None:
             proved.put(done, Proofs.from_bytes(stored[:, type.key_bytes :].tobytes(), type).words)
         done += len(some)
         progress(done)
-    if done != count or ids.digest() != expected.checksum:
+    if done != count or entries.digest() != expected.checksum:
         raise NotTheSealedSet
     if proved is not None:
         proof_file.finish(proved.partial)
@@ -216,8 +211,8 @@ def _fill(
     return digest
 
 
-def _as_table(rows: list[tuple[bytes, bytes]]) -> NDArray[np.uint8]:
-    """A row for each upload: its id, and behind it what was sent."""
+def _as_table(rows: list[Row]) -> NDArray[np.uint8]:
+    """A row for each upload: its entry, and behind it what was sent."""
     width = sum(map(len, rows[0]))
     joined = b"".join(chain.from_iterable(rows))
     if len(joined) != width * len(rows):

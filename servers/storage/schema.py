@@ -44,9 +44,10 @@ UPLOADS = sa.Table(
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("campaign", sa.Integer, nullable=False),  # its number
     sa.Column("id", sa.LargeBinary(16), nullable=False),
-    sa.Column("key", sa.LargeBinary, nullable=False),
+    sa.Column("leaf", sa.LargeBinary(32), nullable=False),  # what stands for it in its wave's set
+    sa.Column("key", sa.LargeBinary, nullable=False),  # empty once it is erased
     sa.Column("sender", sa.String(64)),  # the invitation's hash or the site's id; none in an open campaign
-    sa.Column("wave", sa.Integer, nullable=False),
+    sa.Column("wave", sa.Integer, nullable=False),  # that its party chose, for good
     sa.Index("uploads_by_id", "campaign", "id", unique=True),
     sa.Index("uploads_by_wave", "campaign", "wave", "id", sqlite_where=sa.text("wave > 0")),
     sa.Index("uploads_by_sender", "campaign", "sender", sqlite_where=sa.text("sender IS NOT NULL")),
@@ -85,8 +86,10 @@ LEFT_OUT = sa.Table(
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("leaf", sa.LargeBinary(32), nullable=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
     sa.Column("sender", sa.String(64)),
+    sa.Column("wave", sa.Integer, nullable=False),
     sa.Column("rejected", sa.Boolean, nullable=False),
 )
 # Ids that the other server does not have, told before both agree on the set without them; until then nothing moves.

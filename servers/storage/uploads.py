@@ -1,21 +1,22 @@
 """Uploads: stored many at a time, withdrawn by whoever sent them, listed and read in the order of their ids."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.envelopes import UPLOAD_ID_BYTES
-from campaign.errors import CampaignSealed, Problem
-from servers.lifecycle.admission import TRACE_BYTES, Failures, NewUploads, early_withdrawals, trace
+from campaign.envelopes import Row
+from campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
+from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
 from servers.storage import aside, campaigns, dialects, ingest, sites, waves
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
+from servers.storage.entries import id_of_last
 from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
 
-IDS = 1 << 16  # read at a time
+ENTRIES = 1 << 16  # read at a time
 if TYPE_CHECKING:
     from servers.storage import ingest_postgres
 
@@ -34,40 +35,45 @@ class Uploads:
         self._ingest.close()
 
     def withdraw(self, campaign_id: bytes, ids: Sequence[bytes], sender: str | None) -> tuple[int, list[bytes]]:
-        """Erase uploads at their party's wish, while the campaign is open.
+        """See to it that none of these uploads counts, at their party's wish, or raise where one does.
 
-        They are not taken again from the same sender: a copy may still be on its way. So ids that are not stored are
-        remembered too, but no more of them than the sender may upload. Uploads of another one are left alone.
-        Returns how many were erased, and the ids that could not be remembered.
+        Those in a wave that takes uploads are erased, those that were excluded too. Those of a frozen wave are not
+        decided yet; those of a fixed set count, so nothing is done. They are not taken again from the same sender: a
+        copy may still be on its way. So ids that are not stored are remembered too, while a wave takes uploads, but no
+        more of them than the sender may upload. Uploads of another one are left alone. Returns how many were erased,
+        and the ids that could not be remembered.
         """
         wanted = sorted(set(ids))
         with Transaction(self._engine, campaign_id) as db:
             entry, current = campaigns.entry(db, campaign_id), waves.wave(db, campaign_id)
-            if current.state != waves.OPEN:
-                raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
             owners = _column(db, campaign_id, wanted, UPLOADS.c.sender)
             mine = [i for i in wanted if i in owners and owners[i] == sender]
-            if any(number != current.number for number in _column(db, campaign_id, mine, UPLOADS.c.wave).values()):
-                raise CampaignSealed("these uploads are in a wave that is closed; nothing of it can be withdrawn")
+            _require_open(db, campaign_id, _column(db, campaign_id, mine, UPLOADS.c.wave).values())
+            excluded = aside.forget(db, campaign_id, wanted, sender)
             before = _withdrawn(db, campaign_id, sender, wanted)
-            absent = set(wanted) - owners.keys() - before
-            room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
-            room -= _remembered(db, campaign_id, sender, was_stored=False)
-            early = sorted(absent)[: max(0, room)]
+            absent, early = set(wanted) - owners.keys() - before - excluded, list[bytes]()
+            if current.set is None:  # else nothing is taken any more, and nothing need be remembered
+                room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
+                room -= _remembered(db, campaign_id, sender, was_stored=False)
+                early = sorted(absent)[: max(0, room)]
+            else:
+                absent = set()
             _remember(db, campaign_id, sender, [(i, False) for i in early])
+            _remember(db, campaign_id, sender, [(i, True) for i in sorted(excluded - before)])
             _erase(db, campaign_id, sender, mine)
-            before |= aside.forget(db, campaign_id, wanted, sender)
+            before |= excluded
         if mine or before:  # or this is asked again because the log could not be emptied
             forget(self._engine)
         return len(mine), sorted(absent - set(early))
 
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
-        """Erase all that one site sent, at the operator's wish, while the campaign is open. Returns how many."""
+        """Erase all that one site sent to waves that take uploads, at the operator's wish. Returns how many."""
         with Transaction(self._engine, campaign_id) as db:
             current = waves.wave(db, campaign_id)
             if current.state != waves.OPEN:
                 raise CampaignSealed("the campaign is being sealed or is sealed; nothing can be withdrawn")
-            mine = uploads_of(campaign_id, current.number) & (UPLOADS.c.sender == sender)  # a closed wave stays
+            mine = uploads_of(campaign_id) & (UPLOADS.c.sender == sender)
+            mine &= UPLOADS.c.wave >= current.number  # a closed wave stays
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
             _erase(db, campaign_id, sender, ids)
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
@@ -80,19 +86,21 @@ class Uploads:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
             return {row[0]: row[1] for row in db.execute(counted)}
 
-    def ids(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
-        """The ids of a wave's uploads, sorted, one after the other, part by part."""
+    def entries(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
+        """The ids of a wave's uploads, each with its leaf, in the order of the ids, part by part."""
         last = b""
-        while part := self.ids_between(campaign_id, last, None, IDS, wave):
+        while part := self.entries_between(campaign_id, last, None, ENTRIES, wave):
             yield part
-            last = part[-UPLOAD_ID_BYTES:] + b"\0"
+            last = id_of_last(part) + b"\0"
 
-    def ids_between(self, campaign_id: bytes, first: bytes, behind: bytes | None, most: int, wave: int = 0) -> bytes:
+    def entries_between(
+        self, campaign_id: bytes, first: bytes, behind: bytes | None, most: int, wave: int = 0
+    ) -> bytes:
         """The same from one id to before another, if one is given, at most so many."""
         some = uploads_of(campaign_id, wave) & (UPLOADS.c.id >= first)
         if behind is not None:
             some &= UPLOADS.c.id < behind
-        select = sa.select(UPLOADS.c.id).where(some).order_by(UPLOADS.c.id).limit(most)
+        select = sa.select(UPLOADS.c.id, UPLOADS.c.leaf).where(some).order_by(UPLOADS.c.id).limit(most)
         with self._engine.connect() as db:
             return b"".join(chain.from_iterable(self._read(db, select)))
 
@@ -101,12 +109,18 @@ class Uploads:
         with self._engine.connect() as db:
             return int(db.execute(campaigns.count_of(campaign_id, wave)).scalar_one())
 
-    def rows(self, campaign_id: bytes, count: int, wave: int = 0) -> Iterator[list[tuple[bytes, bytes]]]:
+    def since_wave(self, campaign_id: bytes, wave: int) -> int:
+        """How many uploads a wave and those after it have: the next one takes some already while it is open."""
+        mine = uploads_of(campaign_id) & (UPLOADS.c.wave >= wave) & (UPLOADS.c.wave > 0)
+        with self._engine.connect() as db:
+            return int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
+
+    def rows(self, campaign_id: bytes, count: int, wave: int = 0) -> Iterator[list[Row]]:
         """A wave's uploads in the order of their ids, so many at a time.
 
         Each part is a question of its own: while somebody reads, nothing that was erased can leave the database's log.
         """
-        columns = sa.select(UPLOADS.c.id, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
+        columns = sa.select(UPLOADS.c.id, UPLOADS.c.leaf, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
         dialect, last = dialects.of(self._engine), b""
         with self._engine.connect() as db, dialect.reading_everywhere(db):
             while part := self._read(db, columns.where(uploads_of(campaign_id, wave) & (UPLOADS.c.id > last))):
@@ -114,18 +128,18 @@ class Uploads:
                 last = part[-1][0]
 
     def erase_keys(self, campaign_id: bytes, wave: int) -> int:
-        """Keys of a wave go; what stays of each is a hash, by which a retry is known. Can be repeated."""
-        kept = uploads_of(campaign_id, wave) & (sa.func.length(UPLOADS.c.key) > TRACE_BYTES)
-        left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id, UPLOADS.c.key).where(kept)
+        """Keys of a wave go; what stays of each is its leaf, by which a retry is known. Can be repeated."""
+        kept = uploads_of(campaign_id, wave) & (sa.func.length(UPLOADS.c.key) > 0)
+        left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id).where(kept)
         one = (UPLOADS.c.campaign == sa.bindparam("of")) & (UPLOADS.c.id == sa.bindparam("row"))
-        update = UPLOADS.update().where(one).values(key=sa.bindparam("trace"))
+        update = UPLOADS.update().where(one).values(key=b"")
         erased, last = 0, b""
         while True:
             with Transaction(self._engine, campaign_id) as db:
                 dialects.of(self._engine).read_in_order(db)
                 rows = db.execute(left.where(UPLOADS.c.id > last).order_by(UPLOADS.c.id).limit(BATCH)).all()
                 if rows:
-                    db.execute(update, [{"of": row.campaign, "row": row.id, "trace": trace(row.key)} for row in rows])
+                    db.execute(update, [{"of": row.campaign, "row": row.id} for row in rows])
             erased += len(rows)
             if not rows:
                 break
@@ -156,6 +170,21 @@ def _ingest(engine: Engine) -> "ingest.Ingest | ingest_postgres.Ingest":
     from servers.storage import ingest_postgres  # its driver is an extra
 
     return ingest_postgres.Ingest(engine)
+
+
+def _require_open(db: Connection, campaign_id: bytes, numbers: Iterable[int]) -> None:
+    """Raise unless all these waves take uploads; also one that is not there yet."""
+    for number in sorted(set(numbers)):
+        try:
+            state = waves.wave(db, campaign_id, number).state
+        except NotSealed:
+            continue
+        if state == waves.FROZEN:
+            raise UploadUndecided(
+                "uploads are frozen; whether these count is known when they are sealed", retry_after=2
+            )
+        if state != waves.OPEN:
+            raise CampaignSealed("these uploads are in a set that is fixed; they count, and nothing can be withdrawn")
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:

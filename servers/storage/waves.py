@@ -1,9 +1,9 @@
 """Waves: the sets of uploads that are frozen, checked and sealed together, and what was left out of them.
 
 A plain campaign has one, number 0. Where a campaign has waves, they are numbered from 1; the newest takes uploads, and
-the one before it is frozen in the same transaction that opens it, so that there is no gap and each upload is in one.
-What only one server had moves on to the newest wave. Once a wave's set is fixed nothing of it moves any more, however
-small it is: its keys have met their challenge (docs/security.md).
+the one before it is frozen in the same transaction that opens it, so that there is no gap. An upload is for one wave,
+which its party chose: it never moves to another, where it would meet a second challenge (docs/security.md). What only
+one server has of a wave is excluded, and its party sends it again with new keys.
 """
 
 from collections.abc import Callable, Sequence
@@ -150,9 +150,8 @@ class Waves:
         """Fix the set: for good, or, where keys are checked, but for those that do not pass.
 
         The caller has seen, since this freeze, that what is here without `leave` has this checksum; no freeze but this
-        one may be the last. What is left out goes into the next wave; after the last it is kept apart until this
-        server's operator confirms. The job that goes on with the set is there in the same moment, so that no crash can
-        come between.
+        one may be the last. What is left out is kept apart until this server's operator confirms. The job that goes on
+        with the set is there in the same moment, so that no crash can come between.
         """
         with Transaction(self._engine, campaign_id) as db:
             current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
@@ -165,12 +164,12 @@ class Waves:
             count = int(db.execute(campaigns.count_of(campaign_id, number)).scalar_one()) - len(leave)
             if count < least:
                 raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
-            aside.leave_out(db, campaign_id, number, leave, later=not last)
+            aside.leave_out(db, campaign_id, number, leave)
             about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "orphans": len(leave)}
             checked = campaign.checked and count > 0
             about |= {"state": CHECKING, "checked_set": checksum} if checked else {"state": SEALED}
             _set(db, campaign_id, current, **about)
-            _take_from_stored(db, campaign_id, len(leave) if last else 0)
+            _take_from_stored(db, campaign_id, len(leave))
             db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
             if last and not checked:
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))

@@ -89,6 +89,9 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     checked = fields.get("checked", True)
     rand = named(f"{name} rand", count * (120 if checked else 32))
     ids = [named(f"{name} upload {i}", 16) for i in range(count)]
+    wave = 3 if "waves" in fields else 0
+    shares, _ = page.shares_of(fields, positions, bits, rand)
+    entries = [i + page.leaf(i, wave, 1, a, b) for i, a, b in zip(ids, *shares, strict=True)]
     return {
         "name": name,
         "fields": fields,
@@ -100,43 +103,54 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         ],
         "rand": rand.hex(),
         "ids": [i.hex() for i in ids],
-        "envelopes": [data.hex() for data in page.deal(fields, positions, bits, rand, ids)],
-        "checksum": page.set_checksum(sorted(ids)).hex(),
+        "envelopes": [data.hex() for data in page.deal(fields, positions, bits, rand, ids, wave)],
+        "wave": wave,
+        "entries": [entry.hex() for entry in entries],
+        "checksum": page.set_checksum(entries).hex(),
     }
 
 
 def bad_envelopes(case: dict[str, Any]) -> list[dict[str, str]]:
     """One change each to the first two uploads of server 0's envelope of the campaign "risk"."""
     data = bytes.fromhex(case["envelopes"][0])
-    row = (len(data) - 48) // len(case["ids"])
-    data = data[:40] + (2).to_bytes(4, "little") + data[44 : 48 + 2 * row]
-    p, last = page.word(page.P), 48 + row
+    row, start = (len(data) - 64) // len(case["ids"]), 64 + 16 + 32
+    two = (2).to_bytes(4, "little")
+    data = data[:44] + two + two + data[52 : 64 + 2 * row]
+    p, last = page.word(page.P), 64 + row
     changes = {
         "empty": b"",
-        "a header that is cut off": data[:47],
+        "a header that is cut off": data[:63],
         "another magic": b"FSSX" + data[4:],
-        "version 1": data[:4] + b"\1" + data[5:],
+        "version 2": data[:4] + b"\2" + data[5:],
         "for the other server": data[:5] + b"\1" + data[6:],
-        "no proofs in a checked campaign": data[:6] + b"\0\0" + data[8:],
-        "another key size": data[:44] + (208).to_bytes(4, "little") + data[48:],
-        "no uploads": data[:40] + bytes(4) + data[44:48],
+        "of another kind": data[:6] + b"\1" + data[7:],
+        "a byte that is not zero": data[:7] + b"\1" + data[8:],
+        "a wave of a campaign without waves": data[:40] + b"\1" + data[41:],
+        "more people than keys": data[:48] + b"\3" + data[49:],
+        "no proofs in a checked campaign": data[:60] + bytes(4) + data[64:],
+        "another key size": data[:56] + (208).to_bytes(4, "little") + data[60:],
+        "no uploads": data[:44] + bytes(12) + data[56:64],
         "fewer uploads than it says": data[:-row],
         "more uploads than it says": data + data[-row:],
         "a byte too many": data + b"\0",
         "a byte too few": data[:-1],
-        "one id twice": data[:last] + data[48:64] + data[last + 16 :],
-        "a key of version 1": data[:64] + b"\1" + data[65:],
-        "a key of the other scheme": data[:65] + b"\2" + data[66:],
-        "a key of the other server": data[:67] + b"\1" + data[68:],
-        "a key of another campaign": data[:68] + bytes(4) + data[72:],
-        "a root with the other server's control bit": data[:79] + bytes([data[79] | 128]) + data[80:],
-        "spare bits in the third word": data[:95] + b"\x80" + data[96:],
-        "a value correction of p": data[:112] + p + data[120:],
+        "one id twice": data[:last] + data[64:80] + data[last + 16 :],
+        "a key of version 1": _changed(data, start, b"\1"),
+        "a key of the other scheme": _changed(data, start + 1, b"\2"),
+        "a key of the other server": _changed(data, start + 3, b"\1"),
+        "a key of another campaign": _changed(data, start + 4, bytes(4)),
+        "a root with the other server's control bit": _changed(data, start + 15, bytes([data[start + 15] | 128])),
+        "spare bits in the third word": _changed(data, start + 31, b"\x80"),
+        "a value correction of p": _changed(data, start + 48, p),
         "a proof's last word of p": data[:-8] + p,
     }
     wrong = [{"name": name, "code": "invalid-upload", "envelope": made.hex()} for name, made in changes.items()]
     other = data[:8] + bytes(32) + data[40:]
     return [*wrong, {"name": "another campaign's digest", "code": "digest-mismatch", "envelope": other.hex()}]
+
+
+def _changed(data: bytes, at: int, to: bytes) -> bytes:
+    return data[:at] + to + data[at + len(to) :]
 
 
 def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:

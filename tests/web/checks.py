@@ -292,7 +292,7 @@ def refusals(probe: Probe) -> None:
 def _answers(probe: Probe, made: Campaign, text: str) -> None:
     digest = to_base64url(made.digest)
     answer = {"campaign": json.loads(text), "digest": digest, "state": "open", "server": 0}
-    assert probe.checkAnswer(json.dumps(answer), 0, digest) == "open"
+    assert probe.checkAnswer(json.dumps(answer), 0, digest) == {"state": "open", "wave": 0}
     assert probe.refusal("checkAnswer", json.dumps(answer), 1, digest) == "swapped"
     other = {**answer, "campaign": {**json.loads(text), "epsilon": 2.0}}
     assert probe.refusal("checkAnswer", json.dumps(other), 0, digest) == "otherCampaign"

@@ -78,5 +78,12 @@ export function checkAnswer(text, server, digest) {
   if (number.text !== String(server)) throw new Refusal("swapped", { server });
   const found = toBase64url(digestOf(campaign));
   if (found !== digest) throw new Refusal("otherCampaign", { server, found, expected: digest });
-  return String(answer.get("state"));
+  const wave = answer.get("wave");
+  return { state: String(answer.get("state")), wave: wave instanceof Numeral ? waveOf(wave.text, server) : 0 };
+}
+
+// The number of the open wave, as a server writes it.
+function waveOf(text, server) {
+  if (!/^(0|[1-9][0-9]{0,3})$/.test(text)) throw new Refusal("noCampaign", { server });
+  return Number(text);
 }

@@ -34,9 +34,14 @@ export class Source {
     return this.bytes("ids ", count * ID_BYTES, twoNumbers(number, generation));
   }
 
-  // What the keys of one batch are made from; it depends on the positions, so no others ever meet it.
-  rand(number, generation, positions, campaign) {
-    const about = concat(twoNumbers(number, generation), campaign.digest, littleEndian(positions));
+  // What the keys of one batch are made from; it depends on positions and wave, so no others ever meet it.
+  rand(number, generation, positions, campaign, wave) {
+    const about = concat(
+      twoNumbers(number, generation),
+      campaign.digest,
+      littleEndian([wave]),
+      littleEndian(positions),
+    );
     return this.bytes("keys", positions.length * randBytes(campaign.checked), about);
   }
 

@@ -46,7 +46,7 @@ class Page {
   // Before anything can be sent: both servers must describe the campaign of this page.
   async checkServers() {
     this.note("checking");
-    const states = await this.sites.check();
+    const states = (await this.sites.check()).map((answer) => answer.state);
     this.ready = true;
     this.note(null);
     const closed = states.find((state) => state !== "open");

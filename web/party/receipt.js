@@ -2,16 +2,19 @@
 //
 // 1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
 // 2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
-// 3. New ids (the next generation) are used when both servers have confirmed the withdrawal of the old ones.
+// 3. New ids and keys (the next generation) are used when both servers have confirmed that the old ones do not count:
+//    they are withdrawn, or excluded from the set of their wave. A server that calls an upload late is not believed
+//    without that.
 
 import { fromHex, toHex } from "./bytes.js";
 import { SALT_BYTES, Source } from "./derive.js";
 
-export const RECEIPT_VERSION = 2;
+export const RECEIPT_VERSION = 3;
 export const NEW = "new",
   SENDING = "sending",
   DONE = "done",
-  WITHDRAWING = "withdrawing";
+  WITHDRAWING = "withdrawing",
+  PENDING = "pending"; // its wave closed before both had it
 const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "parts"];
 
 export class Receipt {
@@ -33,9 +36,9 @@ export class Receipt {
     const found = new Receipt(campaign, fromHex(body.salt), keep);
     if (found.salt.length !== SALT_BYTES) throw new Error("a salt is needed");
     Object.assign(found, { mark: body.token, data: body.data, count: body.values, batch: body.batch });
-    for (const [number, [generation, state]] of Object.entries(body.parts)) {
-      if (![NEW, SENDING, DONE, WITHDRAWING].includes(state)) throw new Error("a state is not known");
-      found.parts.set(Number(number), { generation, state });
+    for (const [number, [generation, state, wave]] of Object.entries(body.parts)) {
+      if (![NEW, SENDING, DONE, WITHDRAWING, PENDING].includes(state)) throw new Error("a state is not known");
+      found.parts.set(Number(number), { generation, state, wave });
     }
     return found;
   }
@@ -44,14 +47,14 @@ export class Receipt {
   use(token) {
     this.source = new Source(this.salt, token);
     const same = this.mark === this.source.mark();
-    if (!same && this.mark && this.numbers(SENDING, DONE, WITHDRAWING).length) return false;
+    if (!same && this.mark && this.numbers(SENDING, DONE, WITHDRAWING, PENDING).length) return false;
     this.mark = this.source.mark();
     return true;
   }
 
   get body() {
     const parts = Object.fromEntries(
-      [...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, [p.generation, p.state]]),
+      [...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, [p.generation, p.state, p.wave]]),
     );
     const about = { version: RECEIPT_VERSION, campaign: this.campaign, salt: toHex(this.salt), token: this.mark };
     return { ...about, data: this.data, values: this.count, batch: this.batch, parts };
@@ -72,7 +75,7 @@ export class Receipt {
   take(data, count, batch) {
     if (this.data !== data || !this.numbers(SENDING, DONE).length) Object.assign(this, { data, count, batch });
     for (let n = 0; n * this.batch < this.count; n++)
-      if (!this.parts.has(n)) this.parts.set(n, { generation: 0, state: NEW });
+      if (!this.parts.has(n)) this.parts.set(n, { generation: 0, state: NEW, wave: 0 });
     return this.save();
   }
 
@@ -93,8 +96,14 @@ export class Receipt {
     return this.save();
   }
 
+  // Its keys are for this wave, and are sent again for no other.
+  noteSending(number, wave) {
+    this.parts.get(number).wave = wave;
+    return this.note([number], SENDING);
+  }
+
   withdrawn(numbers) {
-    for (const n of numbers) this.parts.set(n, { generation: this.parts.get(n).generation + 1, state: NEW });
+    for (const n of numbers) this.parts.set(n, { generation: this.parts.get(n).generation + 1, state: NEW, wave: 0 });
     return this.save();
   }
 

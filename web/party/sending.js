@@ -2,11 +2,12 @@
 
 import { UPLOAD_TYPE } from "./envelope.js";
 import { Refusal } from "./grid.js";
-import { DONE, NEW, SENDING, WITHDRAWING } from "./receipt.js";
+import { DONE, NEW, PENDING, SENDING, WITHDRAWING } from "./receipt.js";
 import { Problem } from "./sites.js";
 
 export const BATCH = 1000; // values a request; servers take as many ids in a withdrawal
 const IN_FLIGHT = 3;
+const TRIES = 3; // of a batch, each with new keys: waves may close again and again
 
 // One upload's dealings with both servers. Everything is in the receipt before it is on the wire. `make` returns both
 // envelopes of a batch; `progress` hears how many values both servers have stored.
@@ -32,7 +33,7 @@ export class Exchange {
 
   async withdraw() {
     const { receipt } = this,
-      numbers = receipt.numbers(SENDING, DONE, WITHDRAWING),
+      numbers = receipt.numbers(SENDING, DONE, WITHDRAWING, PENDING),
       values = receipt.size(numbers);
     await receipt.note(numbers, WITHDRAWING);
     await this.finishWithdrawals();
@@ -63,23 +64,31 @@ export class Exchange {
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   }
 
-  // A batch whose ids cannot be used any more is sent once more under others, when the old ones are withdrawn.
+  // A batch whose ids cannot be used, or whose wave has closed, is sent again with new ids and keys; but not before both
+  // servers have confirmed that the old ones do not count: a server that lies about it would have a person counted twice.
   async send(number, positions) {
-    try {
-      await this.sendOnce(number, positions);
-    } catch (error) {
-      if (!["upload-withdrawn", "upload-conflict"].includes(error.code)) throw error;
-      await this.receipt.note([number], WITHDRAWING);
-      await this.finishWithdrawals([number]);
-      await this.sendOnce(number, positions);
+    for (let left = TRIES; ; ) {
+      try {
+        await this.sendOnce(number, positions);
+        return;
+      } catch (error) {
+        if (!["upload-withdrawn", "upload-conflict", "wave-closed"].includes(error.code)) throw error;
+        const late = error.code === "wave-closed";
+        await this.receipt.note([number], late ? PENDING : WITHDRAWING);
+        await this.finishWithdrawals([number]);
+        left -= 1;
+        if (!left) throw error;
+        if (late) await this.sites.check();
+      }
     }
   }
 
   async sendOnce(number, positions) {
     const part = this.receipt.parts.get(number),
-      before = part.state;
-    const envelopes = await this.make(number, part.generation, positions);
-    await this.receipt.note([number], SENDING);
+      before = part.state,
+      wave = before === NEW ? this.sites.wave : part.wave;
+    const envelopes = await this.make(number, part.generation, positions, wave);
+    await this.receipt.noteSending(number, wave);
     const outcomes = await Promise.allSettled([0, 1].map((server) => this.to(server, envelopes[server])));
     const errors = outcomes.filter((o) => o.status === "rejected").map((o) => o.reason);
     if (!errors.length) {
@@ -100,7 +109,7 @@ export class Exchange {
   async takeBack(error) {
     const { receipt } = this;
     await receipt.note(receipt.numbers(SENDING), WITHDRAWING);
-    if (!receipt.numbers(WITHDRAWING).length) return error;
+    if (!receipt.numbers(WITHDRAWING, PENDING).length) return error;
     try {
       await this.finishWithdrawals();
     } catch {
@@ -113,7 +122,7 @@ export class Exchange {
 
   // All that were begun, at both servers; each is asked for all of them, whatever the other one answers.
   async finishWithdrawals(only = null) {
-    const numbers = only ?? this.receipt.numbers(WITHDRAWING);
+    const numbers = only ?? this.receipt.numbers(WITHDRAWING, PENDING);
     if (!numbers.length) return;
     const [first, second] = await Promise.all([0, 1].map((server) => this.withdrawAt(server, numbers)));
     await this.receipt.withdrawn(first.confirmed.filter((n) => second.confirmed.includes(n)));

@@ -10,6 +10,7 @@ const LONGEST_WAIT_S = 20;
 const URN = "urn:fss-ecdf:problem:";
 const TRY_AGAIN = [
   "try-again",
+  "upload-undecided",
   "too-many-requests",
   "peer-unavailable",
   "peer-mismatch",
@@ -32,7 +33,7 @@ const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * s
 
 export class Sites {
   constructor(urls, digest) {
-    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS });
+    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS, wave: 0 });
   }
 
   // The text of an answer that succeeded, perhaps not at once.
@@ -65,9 +66,13 @@ export class Sites {
     }
   }
 
-  // Both servers must describe the page's campaign, each as the server that it should be. Returns their states.
-  check() {
-    return Promise.all([0, 1].map(async (server) => checkAnswer(await this.call(server, "GET"), server, this.digest)));
+  // Both servers must describe the page's campaign, each as the server that it should be. Returns their states. A server
+  // takes uploads for its open wave and the next one, so the later one is taken by both.
+  async check() {
+    const ask = async (server) => checkAnswer(await this.call(server, "GET"), server, this.digest);
+    const answers = await Promise.all([0, 1].map(ask));
+    this.wave = Math.max(...answers.map((answer) => answer.wave));
+    return answers;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { toHex } from "./bytes.js";
 import { Refusal } from "./grid.js";
-import { DONE, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
+import { DONE, PENDING as LATE, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
 import { Exchange } from "./sending.js";
 import { Store } from "./store.js";
 
@@ -37,7 +37,7 @@ export class Upload {
   }
 
   get isOut() {
-    return this.receipt.numbers(SENDING, DONE, WITHDRAWING).length > 0;
+    return this.receipt.numbers(SENDING, DONE, WITHDRAWING, LATE).length > 0;
   }
 
   get isComplete() {
@@ -67,7 +67,7 @@ export class Upload {
         await this.exchange(token, progress).upload(sent);
       } catch (error) {
         // What is withdrawn at both servers is not pending any more; what may lie there is.
-        if (!this.receipt.numbers(SENDING, DONE, WITHDRAWING).length) await this.store.remove(PENDING);
+        if (!this.isOut) await this.store.remove(PENDING);
         throw error;
       }
       await this.store.remove(PENDING);
@@ -90,8 +90,8 @@ export class Upload {
 
   exchange(token, progress) {
     const salt = toHex(this.receipt.salt);
-    const make = (number, generation, positions) =>
-      this.helper.ask("batch", { salt, token, number, generation, positions });
+    const make = (number, generation, positions, wave) =>
+      this.helper.ask("batch", { salt, token, number, generation, positions, wave });
     return new Exchange(this.sites, this.receipt, make, progress);
   }
 }

@@ -34,11 +34,11 @@ const TASKS = {
     return placed([[value, stratum]], 1);
   },
 
-  batch({ salt, token, number, generation, positions }) {
+  batch({ salt, token, number, generation, positions, wave }) {
     const source = new Source(fromHex(salt), token);
     const ids = source.ids(number, generation, positions.length);
-    const rand = source.rand(number, generation, positions, work.campaign);
-    return work.sealer.envelopes(positions, ids, rand);
+    const rand = source.rand(number, generation, positions, work.campaign, wave);
+    return work.sealer.envelopes(positions, ids, rand, wave);
   },
 };
 

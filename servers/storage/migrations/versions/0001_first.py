@@ -38,6 +38,7 @@ def upgrade() -> None:
     upload = (
         sa.Column("campaign", sa.Integer, nullable=False),
         sa.Column("id", sa.LargeBinary(16), nullable=False),
+        sa.Column("leaf", sa.LargeBinary(32), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
         sa.Column("wave", sa.Integer, nullable=False),
@@ -82,8 +83,10 @@ def upgrade() -> None:
         "left_out",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
+        sa.Column("leaf", sa.LargeBinary(32), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
         sa.Column("sender", sa.String(64)),
+        sa.Column("wave", sa.Integer, nullable=False),
         sa.Column("rejected", sa.Boolean, nullable=False),
     )
     op.create_table(
