@@ -240,7 +240,9 @@ class Pair:
             return client.post(path, content=data, headers={"Content-Type": UPLOAD_TYPE})
 
     def upload_values(self, campaign: Campaign, positions: np.ndarray[Any, Any]) -> None:
-        for role, data in enumerate(envelopes(campaign, positions)):
+        """For the wave that is open at both servers."""
+        wave = None if campaign.waves is None else max(self.status(campaign, role)["wave"] for role in (0, 1))
+        for role, data in enumerate(envelopes(campaign, positions, wave)):
             response = self.upload(role, campaign, data)
             assert response.json() == {"failures": []}, response.text
 

@@ -13,7 +13,8 @@ ID = 16
 ELEMENT = 8
 DIGEST_TEXT = 43  # 32 bytes in unpadded base64url
 SIGNATURE, SIGNATURE_TEXT = 64, 86
-UPLOAD_HEADER = 48
+UPLOAD_HEADER = 64
+HASH = 32
 SHARES_HEADER = 88
 FROZEN, STEP, NODE, FAN_OUT, LEAF = 81, 72, 20, 16, 256
 DONE = len('{"failures":[]}')
@@ -48,7 +49,7 @@ def shares(positions: Sequence[int] | None, count: int) -> int:
 
 def ours_party(campaign: Campaign) -> int:
     """One party and both servers: the descriptions, uploads of one key each, and what is said to them."""
-    return descriptions(campaign) + 2 * (UPLOAD_HEADER + ID + key(campaign) + proof(campaign) + DONE)
+    return descriptions(campaign) + 2 * (UPLOAD_HEADER + ID + HASH + key(campaign) + proof(campaign) + DONE)
 
 
 def checking(campaign: Campaign, n: int) -> int:

@@ -50,7 +50,14 @@ def test_codes_are_unique_and_stable() -> None:
             "unknown-campaign",
             "unknown-site",
         ],
-        *["unsupported-media-type", "upload-conflict", "upload-withdrawn"],
+        *[
+            "unsupported-media-type",
+            "upload-conflict",
+            "upload-undecided",
+            "upload-withdrawn",
+            "wave-closed",
+            "wave-not-open",
+        ],
     ]
 
 

@@ -2,6 +2,7 @@
 
 import re
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from campaign.envelopes import (
     decode_uploads,
     encode_shares,
     encode_uploads,
+    stored_bytes,
     upload_bytes,
     upload_rows,
 )
@@ -29,42 +31,51 @@ CAMPAIGN, CHECKED = campaign(), campaign(checked=True)
 RNG = np.random.default_rng(1)
 
 
+def _random(count: int) -> list[Any]:
+    """Ids, and hashes of nothing."""
+    return [RNG.integers(0, 256, (count, size), dtype=np.uint8) for size in (16, 32)]
+
+
 def uploads(count: int = 3, party: int = 0) -> Uploads:
     keys = dcf.gen(np.arange(count), bits=CAMPAIGN.bits, binder=CAMPAIGN.id, rand=RNG.bytes(32 * count))[party]
-    return Uploads(RNG.integers(0, 256, (count, 16), dtype=np.uint8), keys)
+    ids, others = _random(count)
+    return Uploads(ids, keys, others)
 
 
 ENVELOPE = encode_uploads(CAMPAIGN, uploads())
-ENTRY = 16 + CAMPAIGN.key_type(0).key_bytes
+ENTRY = 16 + 32 + CAMPAIGN.key_type(0).key_bytes
 
 
 def test_an_envelope_round_trips() -> None:
     sent = uploads(5, party=1)
     data = encode_uploads(CAMPAIGN, sent)
-    assert len(data) == upload_bytes(CAMPAIGN, 5) == 48 + 5 * ENTRY
+    assert len(data) == upload_bytes(CAMPAIGN, 5) == 64 + 5 * ENTRY
     got = decode_uploads(data, CAMPAIGN, 1)
     assert np.array_equal(got.ids, sent.ids)
     assert np.array_equal(got.keys.words, sent.keys.words)
     assert encode_uploads(CAMPAIGN, got) == data
-    assert repr(got) == f"<Uploads 5 of {ENTRY - 16} bytes>"
+    assert repr(got) == f"<Uploads 5 of {ENTRY - 48} bytes for wave 0>"
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "header of 48 bytes, got 0"),
-        (b"X" + ENVELOPE[1:], "not an upload of version 2"),
-        (ENVELOPE[:4] + b"\1" + ENVELOPE[5:], "not an upload of version 2"),
-        (ENVELOPE[:6] + b"\1" + ENVELOPE[7:], "proofs of this campaign have 0 bytes, the upload says 1"),
+        (b"", "header of 64 bytes, got 0"),
+        (b"X" + ENVELOPE[1:], "not an upload of version 3"),
+        (ENVELOPE[:4] + b"\2" + ENVELOPE[5:], "not an upload of version 3"),
+        (ENVELOPE[:6] + b"\1" + ENVELOPE[7:], "keys, of kind 0; this one is of kind 1"),
+        (ENVELOPE[:60] + b"\1" + ENVELOPE[61:], "proofs of this campaign have 0 bytes, the upload says 1"),
         (ENVELOPE[:5] + b"\1" + ENVELOPE[6:], "for server 1, but was sent to server 0"),
         (ENVELOPE[:-1], "3 uploads make"),
         (ENVELOPE + b"\0", "3 uploads make"),
-        (ENVELOPE[:40] + struct.pack("<I", 0) + ENVELOPE[44:48], "0 uploads make"),
-        (ENVELOPE[:44] + struct.pack("<I", 7) + ENVELOPE[48:], "the upload says 7"),
-        (ENVELOPE[:48] + ENVELOPE[48 : 48 + ENTRY] * 3, "the same id"),
-        (ENVELOPE[:64] + b"\xff" * 8 + ENVELOPE[72:], "key version 255 is not known"),
-        (ENVELOPE[:64] + b"\1" + ENVELOPE[65:], "key version 1 is not known"),
-        (ENVELOPE[:79] + b"\xff" + ENVELOPE[80:], "key 0, word 0: expected a top bit equal to party 0"),
+        (ENVELOPE[:40] + b"\1" + ENVELOPE[41:], "this campaign has no wave 1"),
+        (ENVELOPE[:44] + struct.pack("<IQ", 0, 0) + ENVELOPE[56:64], "0 keys of 0 people"),
+        (ENVELOPE[:48] + struct.pack("<Q", 4) + ENVELOPE[56:], "3 keys of 4 people"),
+        (ENVELOPE[:56] + struct.pack("<I", 7) + ENVELOPE[60:], "the upload says 7"),
+        (ENVELOPE[:64] + ENVELOPE[64 : 64 + ENTRY] * 3, "the same id"),
+        (ENVELOPE[:112] + b"\xff" * 8 + ENVELOPE[120:], "key version 255 is not known"),
+        (ENVELOPE[:112] + b"\1" + ENVELOPE[113:], "key version 1 is not known"),
+        (ENVELOPE[:127] + b"\xff" + ENVELOPE[128:], "key 0, word 0: expected a top bit equal to party 0"),
         (ENVELOPE[:-8] + b"\xff" * 8, "key 2, word .*: expected an element of Z_p"),
     ],
 )
@@ -77,7 +88,8 @@ def test_bad_envelopes(data: bytes, message: str) -> None:
 def proved_uploads(count: int = 3, party: int = 0) -> Uploads:
     rand = RNG.bytes(dcf.PROVED_RAND_BYTES * count)
     keys, proofs = dcf.gen_proved(np.arange(count), bits=CHECKED.bits, binder=CHECKED.id, rand=rand)
-    return Uploads(RNG.integers(0, 256, (count, 16), dtype=np.uint8), keys[party], proofs[party])
+    ids, others = _random(count)
+    return Uploads(ids, keys[party], others, proofs[party])
 
 
 PROVED = encode_uploads(CHECKED, proved_uploads())
@@ -93,10 +105,11 @@ def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> 
     sent = proved_uploads(5, party=1)
     assert sent.proofs is not None
     data = encode_uploads(CHECKED, sent)
-    assert len(data) == upload_bytes(CHECKED, 5) == 48 + 5 * (ENTRY + PROOF)
-    body = b"FSSU" + bytes([2, 1]) + struct.pack("<H", PROOF) + CHECKED.digest + struct.pack("<II", 5, ENTRY - 16)
+    assert len(data) == upload_bytes(CHECKED, 5) == 64 + 5 * (ENTRY + PROOF)
+    body = b"FSSU" + bytes([3, 1, 0, 0]) + CHECKED.digest + struct.pack("<IIQII", 0, 5, 5, ENTRY - 48, PROOF)
     for i in range(5):
-        body += sent.ids[i].tobytes() + sent.keys[i : i + 1].to_bytes() + sent.proofs[i : i + 1].to_bytes()
+        body += sent.ids[i].tobytes() + sent.others[i].tobytes()
+        body += sent.keys[i : i + 1].to_bytes() + sent.proofs[i : i + 1].to_bytes()
     assert data == body
     got = decode_uploads(data, CHECKED, 1)
     assert got.proofs is not None
@@ -112,9 +125,9 @@ def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> 
         (_for(CAMPAIGN, PROVED), False, f"proofs of this campaign have 0 bytes, the upload says {PROOF}"),
         (PROVED[:-1], True, "3 uploads make"),
         (PROVED + b"\0", True, "3 uploads make"),
-        (PROVED[:6] + struct.pack("<H", PROOF - 8) + PROVED[8:], True, f"the upload says {PROOF - 8}"),
+        (PROVED[:60] + struct.pack("<I", PROOF - 8) + PROVED[64:], True, f"the upload says {PROOF - 8}"),
         (PROVED[:-8] + b"\xff" * 8, True, "proof 2, word 13: expected an element of Z_p"),
-        (PROVED[: 48 + ENTRY - 8] + b"\xff" * 8 + PROVED[48 + ENTRY :], True, "key 0, word .*: expected an element"),
+        (PROVED[: 64 + ENTRY - 8] + b"\xff" * 8 + PROVED[64 + ENTRY :], True, "key 0, word .*: expected an element"),
     ],
 )
 def test_bad_envelopes_with_proofs(data: bytes, proved: bool, message: str) -> None:
@@ -149,7 +162,9 @@ def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes, proved: bo
             upload_rows(data, of, 0)
         return
     assert encode_uploads(of, got) == data
-    assert b"".join(upload_id + sent for upload_id, sent in upload_rows(data, of, 0)) == data[48:]
+    _, rows = upload_rows(data, of, 0)
+    assert [upload_id for upload_id, _, _ in rows] == [row.tobytes() for row in got.ids]
+    assert [key for _, _, key in rows] == [row.tobytes() for row in stored_bytes(got.keys, got.proofs)]
 
 
 def test_shares_round_trip() -> None:

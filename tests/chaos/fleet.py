@@ -190,7 +190,7 @@ class Play:
             index = np.array([rng.randrange(self._campaign.grid.size) for _ in strata])
             positions = [int(self._campaign.position(s, i)) for s, i in zip(strata, index, strict=True)]
             both = envelopes(self._campaign, np.array(positions))
-            ids = tuple(upload_id for upload_id, _ in upload_rows(both[0], self._campaign, 0))
+            ids = tuple(upload_id for upload_id, _, _ in upload_rows(both[0], self._campaign, 0)[1])
             with self._model.lock:
                 self._model.add(Batch(ids, tuple(positions), both))
             for role in (0, 1):

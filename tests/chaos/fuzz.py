@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from campaign.envelopes import (
     decode_uploads,
     encode_shares,
     encode_uploads,
-    upload_bytes,
+    stored_bytes,
     upload_rows,
 )
 from campaign.errors import Problem, parse_problem
@@ -179,14 +178,14 @@ def _decoded(data: bytes, campaign: Campaign) -> Uploads:
         if stored is not None:
             raise Broken(f"upload: {data!r} is stored and cannot be decoded") from None
         raise
-    if stored != data[upload_bytes(campaign, 0) :]:
+    if stored != stored_bytes(decoded.keys, decoded.proofs).tobytes():
         raise Broken(f"upload: {data!r} can be decoded and is not stored as it is")
     return decoded
 
 
 def _stored(data: bytes, campaign: Campaign) -> bytes | None:
     try:
-        return b"".join(chain.from_iterable(upload_rows(data, campaign, 0)))
+        return b"".join(key for _, _, key in upload_rows(data, campaign, 0)[1])
     except Problem:
         return None
 

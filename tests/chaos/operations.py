@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from campaign.envelopes import UPLOAD_TYPE
+from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_TYPE
 from campaign.errors import Problem, parse_problem
 from campaign.spec import Campaign, Placed, from_base64url
 from client.tokens import hash_token
@@ -40,7 +40,6 @@ UNDERSTANDABLE = {
     "upload-conflict",
     "upload-withdrawn",
 }
-HEAD_BYTES = 48  # of an envelope, before its first id
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Play:
     def conflict(self, role: int, batch: Batch, other: Batch) -> None:
         """The id of a stored upload with other bytes: never acknowledged, and what was stored stays."""
         envelope = other.envelopes[role]
-        forged = envelope[:HEAD_BYTES] + batch.ids[0] + envelope[HEAD_BYTES + 16 :]
+        forged = envelope[:UPLOAD_HEADER_BYTES] + batch.ids[0] + envelope[UPLOAD_HEADER_BYTES + 16 :]
         known = batch.ids[0] in self.model.acknowledged[role]
         if known and self._send(role, forged, {batch.ids[0]}):
             raise Broken(f"server {role} took other bytes under the id of a stored upload")
@@ -138,7 +137,7 @@ def new_batch(campaign: Campaign, count: int, rng: random.Random) -> Batch:
     positions = _positions(campaign, count, rng)
     keys_from = rng.randbytes(count * key_rand_bytes(campaign))
     row = np.frombuffer(rng.randbytes(16 * count), np.uint8).reshape(count, 16)
-    shared = share_positions(Placed(np.array(positions), 0, 0), campaign, keys_from, row)
+    shared = share_positions(Placed(np.array(positions), 0, 0), campaign, keys_from, row, campaign.first_wave)
     ids = tuple(shared.ids[i].tobytes() for i in range(count))
     return Batch(ids, tuple(positions), (shared.envelope(0), shared.envelope(1)))
 

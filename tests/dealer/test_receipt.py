@@ -252,20 +252,21 @@ def test_a_thief_of_the_receipt_needs_the_token_to_guess(pair: Pair, tmp_path: P
 
 
 def test_other_values_never_meet_the_same_randomness() -> None:
-    """Nor another generation, batch or campaign."""
+    """Nor another generation, batch, campaign or wave."""
     campaign, other = (Campaign.from_dict({**_FIELDS, "id": bytes([i] * 32)}) for i in (1, 2))
     source = Source.of(bytes(32), "token")
     root_seeds = {
-        source.shared(number, generation, np.array([value]), where).keys[0].to_bytes()[8:24]
-        for number, generation, value, where in [
-            (0, 0, 5, campaign),
-            (0, 0, 6, campaign),
-            (0, 1, 5, campaign),
-            (1, 0, 5, campaign),
-            (0, 0, 5, other),
+        source.shared(number, generation, np.array([value]), where, wave).keys[0].to_bytes()[8:24]
+        for number, generation, value, where, wave in [
+            (0, 0, 5, campaign, 0),
+            (0, 0, 6, campaign, 0),
+            (0, 1, 5, campaign, 0),
+            (1, 0, 5, campaign, 0),
+            (0, 0, 5, other, 0),
+            (0, 0, 5, campaign, 1),
         ]
     }
-    assert len(root_seeds) == 5
+    assert len(root_seeds) == 6
     assert np.array_equal(source.ids(0, 0, 5)[:2], source.ids(0, 0, 2))
     assert not np.array_equal(source.ids(0, 1, 2), source.ids(0, 0, 2))
 
@@ -298,7 +299,7 @@ def test_bad_receipts_are_refused(pair: Pair, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="there is no receipt"):
         dealer.withdraw(sites(pair, campaign), receipt=tmp_path / "none.json")
     good = path.read_text()
-    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 2', '"version": 1')):
+    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 3', '"version": 2')):
         path.write_text(bad)
         with pytest.raises(InvalidValue, match="not a receipt"):
             dealer.upload(place(campaign, 5), campaign, sites(pair, campaign), receipt=path)

@@ -12,7 +12,7 @@ from campaign.spec import Campaign, new_id
 from harness.live import Pair, envelopes, pledges
 from harness.postgres import NoPostgres, Postgres
 from servers.lifecycle import admission
-from servers.storage.objects import set_checksum
+from servers.storage.entries import set_checksum
 from servers.storage.storage import Storage
 from servers.storage.waves import Wave
 from tests.campaign.helpers import campaign
@@ -84,9 +84,10 @@ def fixed(storage: Storage, **changes: object) -> tuple[Campaign, Wave, list[byt
     """A campaign whose set is fixed, and its ids."""
     campaign = new_campaign(**changes)
     storage.campaigns.add(campaign, "0" * 64, [])
-    rows = admission.rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
+    _, rows = admission.rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
     assert storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    ids = sorted(upload_id for upload_id, _ in rows)
-    return campaign, storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids)), []), ids
+    entries = b"".join(upload_id + leaf for upload_id, leaf, _ in sorted(rows))
+    wave = storage.waves.fix(campaign.id, freeze, set_checksum(entries), [])
+    return campaign, wave, sorted(upload_id for upload_id, _, _ in rows)

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import Shares, Uploads, decode_shares, encode_shares, encode_uploads
+from campaign.envelopes import (
+    Shares,
+    Uploads,
+    decode_shares,
+    encode_shares,
+    encode_uploads,
+    hash_rows,
+    stored_bytes,
+    upload_rows,
+)
 from campaign.spec import Campaign
 from campaign.wire import ShareQuery
 from client.tokens import new_token
@@ -55,8 +64,7 @@ def test_the_keys_on_one_disk_say_nothing_about_values(pair: Pair) -> None:
         some = envelopes(campaign, np.full(int((truth == value).sum()), 100 * value))
         for role in (0, 1):
             assert pair.upload(role, campaign, some[role]).status_code == 200
-        size = 16 + campaign.key_type(0).key_bytes
-        ids.update({some[0][at : at + 16]: value for at in range(48, len(some[0]), size)})
+        ids.update({upload_id: value for upload_id, _, _ in upload_rows(some[0], campaign, 0)[1]})
     order, keys = stolen_keys(pair, 0, campaign)
     secret = np.array([ids[i] for i in order])
     share = dcf.at_point(keys, 50)  # of 1 for those at 0, of 0 for the others
@@ -163,7 +171,8 @@ def test_a_party_that_uploads_to_one_server_only_changes_nothing(pair: Pair) -> 
 
 def forged(campaign: Campaign, keys: tuple[KeyBatch, KeyBatch]) -> tuple[bytes, bytes]:
     ids = np.frombuffer(secrets.token_bytes(16 * len(keys[0])), np.uint8).reshape(-1, 16)
-    first, second = (encode_uploads(campaign, Uploads(ids, batch)) for batch in keys)
+    hashes = [hash_rows(stored_bytes(batch, None)) for batch in keys]
+    first, second = (encode_uploads(campaign, Uploads(ids, keys[b], hashes[1 - b])) for b in (0, 1))
     return first, second
 
 

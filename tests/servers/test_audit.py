@@ -83,7 +83,7 @@ def change(path: Path, at: int = -1) -> None:
 
 
 def drop_an_upload(keys: Path) -> None:
-    (keys / "ids").write_bytes((keys / "ids").read_bytes()[16:])
+    (keys / "entries").write_bytes((keys / "entries").read_bytes()[48:])
 
 
 def other_noise(keys: Path) -> None:
@@ -94,7 +94,7 @@ def other_noise(keys: Path) -> None:
     ("what", "how"),
     [
         ("set of uploads", drop_an_upload),
-        ("set of uploads", lambda keys: change(keys / "ids")),
+        ("set of uploads", lambda keys: change(keys / "entries")),
         ("keys", lambda keys: change(keys / "keys")),
         ("noise", other_noise),
     ],

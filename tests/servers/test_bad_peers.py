@@ -18,9 +18,9 @@ import pytest
 
 from campaign.spec import Campaign
 from harness.live import Pair, name
-from servers.lifecycle.id_tree import IDS_AT_ONCE
+from servers.lifecycle.id_tree import ENTRIES_AT_ONCE
 from servers.lifecycle.seal_wire import Frozen, Step
-from servers.storage.objects import set_checksum
+from servers.storage.entries import id_of, ids_in, set_checksum
 from servers.storage.waves import FROZEN
 from tests.servers.conftest import answering, filled
 
@@ -183,8 +183,9 @@ def test_a_peer_that_lists_more_than_it_has_is_not_listened_to(tmp_path: Path) -
         if "/freeze" in handler.path:
             _reply(handler, 200, Frozen(FROZEN, 1, campaign.digest, 70).encode())
         else:
-            first = len(asked) * IDS_AT_ONCE
-            _reply(handler, 200, b"".join(i.to_bytes(16, "big") for i in range(first, first + IDS_AT_ONCE)))
+            first = len(asked) * ENTRIES_AT_ONCE
+            entries = (i.to_bytes(16, "big") + bytes(32) for i in range(first, first + ENTRIES_AT_ONCE))
+            _reply(handler, 200, b"".join(entries))
 
     with Pair(tmp_path) as pair:
         campaign, _ = filled(pair)
@@ -217,19 +218,19 @@ def peer_call(pair: Pair, campaign: Campaign, what: str, body: bytes = b"") -> h
         return client.post(f"/v1/peer/campaigns/{name(campaign)}/{what}", content=body)
 
 
-def stored_ids(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
-    stored = "SELECT u.id FROM uploads u JOIN campaigns c ON c.number = u.campaign WHERE c.id = ? ORDER BY u.id"
+def stored_entries(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
+    stored = "SELECT u.id, u.leaf FROM uploads u JOIN campaigns c ON c.number = u.campaign WHERE c.id = ? ORDER BY u.id"
     with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
-        return [row[0] for row in db.execute(stored, (campaign.id,))]
+        return [b"".join(row) for row in db.execute(stored, (campaign.id,))]
 
 
 def leave_and_agree(
-    pair: Pair, campaign: Campaign, frozen: Frozen, ids: Sequence[bytes], leave: Sequence[bytes]
+    pair: Pair, campaign: Campaign, frozen: Frozen, entries: Sequence[bytes], leave: Sequence[bytes]
 ) -> dict[str, Any]:
     """What server 1 could say to server 0: leave these out, and seal the rest."""
-    rest = set_checksum(b"".join(i for i in ids if i not in set(leave)))
+    rest = set_checksum(b"".join(entry for entry in entries if entry not in set(leave)))
     if leave:
-        step = Step(frozen.freeze, campaign.digest, rest, b"".join(leave))
+        step = Step(frozen.freeze, campaign.digest, rest, ids_in(b"".join(leave)))
         assert peer_call(pair, campaign, "leave", step.encode()).json() == {"named": len(leave)}
     reply: dict[str, Any] = peer_call(
         pair, campaign, "agree", Step(frozen.freeze, campaign.digest, rest).encode()
@@ -242,9 +243,9 @@ def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> Non
         campaign, _ = filled(pair)
         pair.agree(campaign, 0)
         frozen = Frozen.decode(peer_call(pair, campaign, "freeze").content)
-        ids = stored_ids(pair, campaign, 0)
+        entries = stored_entries(pair, campaign, 0)
         for kept in (0, 1):
-            assert leave_and_agree(pair, campaign, frozen, ids, ids[kept:])["type"].endswith("too-few-uploads")
+            assert leave_and_agree(pair, campaign, frozen, entries, entries[kept:])["type"].endswith("too-few-uploads")
         assert pair.status(campaign)["uploads"] == 63
 
 
@@ -253,8 +254,8 @@ def test_a_seal_that_was_overtaken_cannot_erase_later_uploads(tmp_path: Path) ->
         campaign, _ = filled(pair)
         pair.agree(campaign, 0)
         old = Frozen.decode(peer_call(pair, campaign, "freeze").content)
-        ids = stored_ids(pair, campaign, 0)
-        stale = Step(old.freeze, campaign.digest, set_checksum(b"".join(ids)), ids[0])
+        entries = stored_entries(pair, campaign, 0)
+        stale = Step(old.freeze, campaign.digest, set_checksum(b"".join(entries)), id_of(entries[0]))
         assert peer_call(pair, campaign, "thaw", Step(old.freeze, campaign.digest).encode()).status_code == 200
         pair.upload_values(campaign, np.array([7]))
         assert peer_call(pair, campaign, "freeze").json()["type"].endswith("seal-not-agreed")

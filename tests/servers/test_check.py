@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import Uploads, encode_uploads
+from campaign.envelopes import Uploads, encode_uploads, hash_rows, stored_bytes, upload_rows
 from campaign.spec import Campaign, to_base64url
 from client.identity import Identity
 from client.tokens import new_token
@@ -48,7 +48,9 @@ def forged(campaign: Campaign, attack: str, **more: Any) -> list[bytes]:
     forger = forge.Forger(campaign.scheme, binder=campaign.id, **more)
     made = ATTACKS[attack](forger)
     ids = np.frombuffer(secrets.token_bytes(16 * len(made.keys)), np.uint8).reshape(-1, 16)
-    return [encode_uploads(campaign, Uploads(ids, *made.of_server(role))) for role in (0, 1)]
+    hashes = [hash_rows(stored_bytes(*made.of_server(role))) for role in (0, 1)]
+    each = [(made.of_server(role), hashes[1 - role]) for role in (0, 1)]
+    return [encode_uploads(campaign, Uploads(ids, keys, other, proofs)) for (keys, proofs), other in each]
 
 
 def send(pair: Pair, campaign: Campaign, both: list[bytes]) -> None:
@@ -80,7 +82,7 @@ def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
         pair.upload_values(campaign, some)
         both = forged(campaign, attack, seed=number)
         send(pair, campaign, both)
-        bad += (len(both[0]) - 48) // (16 + campaign.key_type(0).key_bytes + 112)
+        bad += len(upload_rows(both[0], campaign, 0)[1])
     assert pair.upload(1, campaign, envelopes(campaign, np.arange(5))[1]).status_code == 200
     answer = pair.seal(campaign)
     assert answer["count"] == 200 + bad
@@ -111,7 +113,7 @@ def test_a_rejected_id_is_not_taken_again_with_another_token(pair: Pair) -> None
     assert [s["state"] for s in pair.wait_checked(campaign)] == ["open", "open"]
     again = pair.upload(0, campaign, bad[0], invitations[1])
     assert again.json()["type"].rsplit(":")[-1] == "upload-withdrawn"
-    ids = b"".join(bad[0][48 + i : 64 + i] for i in range(0, len(bad[0]) - 48, (len(bad[0]) - 48) // 30))
+    ids = b"".join(upload_id for upload_id, _, _ in upload_rows(bad[0], campaign, 0)[1])
     with pair.client(0, invitations[0]) as client:
         path = f"/v1/campaigns/{name(campaign)}/uploads/withdraw"
         assert client.post(path, content=ids).status_code == 200

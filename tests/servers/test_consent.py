@@ -15,9 +15,10 @@ from campaign.spec import Campaign
 from harness.live import Pair, name
 from programs.server import main
 from servers.lifecycle.seal_wire import Frozen, Step
+from servers.storage.entries import id_of
 from tests.commands import call
 from tests.servers.conftest import filled, new_campaign, values
-from tests.servers.test_bad_peers import leave_and_agree, peer_call, stored_ids
+from tests.servers.test_bad_peers import leave_and_agree, peer_call, stored_entries
 from tests.servers.test_uploads import code
 
 
@@ -35,14 +36,14 @@ def test_a_peer_cannot_seal_early_or_choose_what_is_erased(pair: Pair) -> None:
     """It could: freeze at any time, agree on any subset of min_uploads, and the rest was erased for good."""
     campaign, _ = filled(pair)
     assert code(peer_call(pair, campaign, "freeze")) == "seal-not-agreed"
-    early = Step(1, campaign.digest, bytes(32), stored_ids(pair, campaign, 0)[0]).encode()
+    early = Step(1, campaign.digest, bytes(32), id_of(stored_entries(pair, campaign, 0)[0])).encode()
     assert code(peer_call(pair, campaign, "leave", early)) == "campaign-sealed"
     assert code(peer_call(pair, campaign, "agree", early)) == "campaign-sealed"
     assert pair.status(campaign)["state"] == "open"
     # The operator agrees; the peer chooses ten of sixty. What it leaves out is kept until the operator confirms.
     assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
     frozen = Frozen.decode(peer_call(pair, campaign, "freeze").content)
-    ids = stored_ids(pair, campaign, 0)
+    ids = stored_entries(pair, campaign, 0)
     assert leave_and_agree(pair, campaign, frozen, ids, ids[10:])["count"] == 10
     status = pair.status(campaign)
     assert (status["count"], status["orphans"], status["kept"]) == (10, 53, 53)
@@ -161,7 +162,7 @@ def test_a_freeze_can_be_undone_but_no_sealing(pair: Pair) -> None:
     # A set that is fixed at one side is never opened again, and sealing completes it.
     pair.agree(campaign, 0)
     again = Frozen.decode(peer_call(pair, campaign, "freeze").content)
-    here, there = (stored_ids(pair, campaign, role) for role in (0, 1))
+    here, there = (stored_entries(pair, campaign, role) for role in (0, 1))
     alone = [i for i in here if i not in there]
     assert leave_and_agree(pair, campaign, again, here, alone)["count"] == 61
     for role in (0, 1):

@@ -22,10 +22,11 @@ from servers.lifecycle.id_tree import MAX_DEPTH, Difference, IdTree, depth_for, 
 from servers.lifecycle.seal import accept
 from servers.lifecycle.seal_wire import IdsQuery, Step
 from servers.storage import uploads
-from servers.storage.objects import set_checksum, split_ids
+from servers.storage.entries import id_of, split
 from servers.storage.storage import Storage, Writer
 from servers.storage.uploads import Uploads
 from tests.servers.conftest import new_campaign
+from tests.servers.rows import checksum_of, entry, row
 
 
 def ids_of(count: int, seed: int, prefix: bytes = b"") -> list[bytes]:
@@ -34,17 +35,26 @@ def ids_of(count: int, seed: int, prefix: bytes = b"") -> list[bytes]:
 
 
 def parts(ids: Sequence[bytes], size: int = 7) -> Iterator[bytes]:
-    for start in range(0, len(ids), size):
-        yield b"".join(ids[start : start + size])
+    """Entries, all with the same bytes under their ids."""
+    yield from joined([entry(upload_id) for upload_id in ids], size)
+
+
+def joined(entries: Sequence[bytes], size: int) -> Iterator[bytes]:
+    for start in range(0, len(entries), size):
+        yield b"".join(entries[start : start + size])
 
 
 def compared(here: Sequence[bytes], there: Sequence[bytes], depth: int) -> tuple[Difference, int]:
     """By two trees of this depth, and how many bytes the other side sent."""
-    mine, theirs, sent = IdTree.of(parts(here), depth), IdTree.of(parts(there, 5), depth), 0
+    return compared_entries(list(map(entry, here)), list(map(entry, there)), depth)
 
-    def of(ids: Sequence[bytes], leaves: Sequence[int]) -> bytes:
+
+def compared_entries(here: Sequence[bytes], there: Sequence[bytes], depth: int) -> tuple[Difference, int]:
+    mine, theirs, sent = IdTree.of(joined(here, 7), depth), IdTree.of(joined(there, 5), depth), 0
+
+    def of(entries: Sequence[bytes], leaves: Sequence[int]) -> bytes:
         ranges = [leaf_range(leaf, depth) for leaf in leaves]
-        return b"".join(i for first, behind in ranges for i in ids if first <= i and (behind is None or i < behind))
+        return b"".join(e for first, behind in ranges for e in entries if first <= e and (behind is None or e < behind))
 
     def counted(data: bytes) -> bytes:
         nonlocal sent
@@ -74,6 +84,16 @@ def test_what_only_one_side_has_is_found(depth: int, common: int, only_here: int
     assert apart == Difference(b"".join(here), b"".join(there))
 
 
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_an_id_under_which_the_sides_have_something_else_is_found_on_both(depth: int) -> None:
+    """Another wave, another number of people or other shares: another leaf, so the upload is unmatched."""
+    ids = ids_of(300, 1)
+    here = list(map(entry, ids))
+    there = [entry(i, b"other") if number in (0, 17) else entry(i) for number, i in enumerate(ids)]
+    apart, _ = compared_entries(here, there, depth)
+    assert apart == Difference(ids[0] + ids[17], ids[0] + ids[17])
+
+
 @pytest.mark.parametrize("prefix", [b"", b"\0\0\0\0", b"\xff\xff\xff\xff", b"\x12\x34\x50"])
 def test_ids_that_somebody_chose_are_found_too(prefix: bytes) -> None:
     """All below one leaf: then its list is sent, and nothing is missed."""
@@ -84,12 +104,12 @@ def test_ids_that_somebody_chose_are_found_too(prefix: bytes) -> None:
 
 
 def test_few_differences_need_few_bytes() -> None:
-    """A list of these ids has 320 000 bytes."""
+    """A list of these entries has 960 000 bytes."""
     both = ids_of(20_000, 1)
     assert compared(both, both, depth_for(20_000))[1] == 16 * 20
     apart, sent = compared(both, sorted([*both, b"\x77" * 16]), depth_for(20_000))
     assert apart == Difference(b"", b"\x77" * 16)
-    assert sent < 5000
+    assert sent < 10_000
 
 
 def test_a_leaf_holds_few_ids_up_to_the_largest_campaign() -> None:
@@ -153,10 +173,10 @@ def test_steps_are_read_strictly(data: bytes) -> None:
 
 
 def test_a_frozen_wave_answers_in_parts(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frozen_ids, "IDS_AT_ONCE", 10)
+    monkeypatch.setattr(frozen_ids, "ENTRIES_AT_ONCE", 10)
     campaign, ids = new_campaign(min_uploads=1), ids_of(45, 4)
     storage.campaigns.add(campaign, "0" * 64, [])
-    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     frozen = FrozenIds(storage)
 
     async def ask(freeze: int, after: bytes | None) -> bytes:
@@ -171,17 +191,17 @@ def test_a_frozen_wave_answers_in_parts(storage: Storage, monkeypatch: pytest.Mo
     with pytest.raises(CampaignSealed):
         asyncio.run(ask(freeze + 1, None))
     seen: list[bytes] = []
-    while part := split_ids(asyncio.run(ask(freeze, seen[-1] if seen else None))):
+    while part := split(asyncio.run(ask(freeze, id_of(seen[-1]) if seen else None))):
         assert len(part) <= 10
         seen += part
-    assert seen == ids
+    assert seen == list(map(entry, ids))
 
 
 def test_a_long_look_is_met_again(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever asks meanwhile is told to come back, and does not begin it anew."""
     campaign, ids = new_campaign(min_uploads=1), ids_of(20, 5)
     storage.campaigns.add(campaign, "0" * 64, [])
-    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     wave, frozen, begun = storage.waves.get(campaign.id), FrozenIds(storage), []
 
     async def main() -> None:
@@ -190,14 +210,14 @@ def test_a_long_look_is_met_again(storage: Storage, monkeypatch: pytest.MonkeyPa
         def slow(*about: object) -> bytes:
             begun.append(about)
             asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
-            return set_checksum(b"".join(ids))
+            return checksum_of(ids)
 
         monkeypatch.setattr(frozen, "_checksum", slow)
         for _ in range(2):
             with pytest.raises(Unavailable):
                 await frozen.checksum(campaign.id, wave, [], patience_s=0.05)
         release.set()
-        assert await frozen.checksum(campaign.id, wave, [], patience_s=30) == set_checksum(b"".join(ids))
+        assert await frozen.checksum(campaign.id, wave, [], patience_s=30) == checksum_of(ids)
         assert len(begun) == 1
 
     asyncio.run(main())
@@ -206,13 +226,13 @@ def test_a_long_look_is_met_again(storage: Storage, monkeypatch: pytest.MonkeyPa
 def test_a_checksum_without_ids_that_are_not_here_is_refused(storage: Storage) -> None:
     campaign, ids = new_campaign(min_uploads=1), ids_of(20, 6)
     storage.campaigns.add(campaign, "0" * 64, [])
-    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     wave = storage.waves.get(campaign.id)
 
     async def checksum(leave: Sequence[bytes]) -> bytes:
         return await FrozenIds(storage).checksum(campaign.id, wave, leave)
 
-    assert asyncio.run(checksum(ids[:3])) == set_checksum(b"".join(ids[3:]))
+    assert asyncio.run(checksum(ids[:3])) == checksum_of(ids[3:])
     with pytest.raises(PeerMismatch, match="1 uploads"):
         asyncio.run(checksum([*ids[:3], bytes(16)]))
 
@@ -224,27 +244,27 @@ def test_a_checksum_without_ids_that_are_not_here_is_refused(storage: Storage) -
 def test_a_checksum_does_not_depend_on_how_ids_are_read(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, size: int, leave: slice
 ) -> None:
-    monkeypatch.setattr(uploads, "IDS", size)
+    monkeypatch.setattr(uploads, "ENTRIES", size)
     campaign, ids = new_campaign(min_uploads=1), ids_of(50, 8)
     storage.campaigns.add(campaign, "0" * 64, [])
-    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     wave, out = storage.waves.get(campaign.id), ids[leave]
     found = asyncio.run(FrozenIds(storage).checksum(campaign.id, wave, out[::-1]))
-    assert found == set_checksum(b"".join(i for i in ids if i not in out))
+    assert found == checksum_of(i for i in ids if i not in out)
 
 
 def test_uploads_of_a_plain_campaign_are_not_counted_again(storage: Storage) -> None:
     """How many there are is known; 10^8 rows take minutes, and the other server waits for seconds."""
     campaign, ids = new_campaign(min_uploads=1), ids_of(20, 9)
     storage.campaigns.add(campaign, "0" * 64, [])
-    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     assert storage.uploads.withdraw(campaign.id, ids[:1], None) == (1, [])
     storage.waves.agree(campaign.id)
     asked: list[str] = []
     sa.event.listen(storage.engine, "before_cursor_execute", lambda *about: asked.append(about[2]))
     frozen = seal.freeze(storage, campaign, datetime(2026, 1, 1, tzinfo=UTC))
     assert frozen.count == 19
-    fixed = storage.waves.fix(campaign.id, frozen.freeze, set_checksum(b"".join(ids[1:])), [])
+    fixed = storage.waves.fix(campaign.id, frozen.freeze, checksum_of(ids[1:]), [])
     assert fixed.set is not None
     assert fixed.set.count == 19
     assert asked
@@ -254,7 +274,7 @@ def test_uploads_of_a_plain_campaign_are_not_counted_again(storage: Storage) -> 
 def test_only_what_is_here_can_be_proposed_to_leave(storage: Storage) -> None:
     campaign, ids = new_campaign(min_uploads=1), ids_of(20, 7)
     storage.campaigns.add(campaign, "0" * 64, [])
-    storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])])
+    storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     storage.waves.agree(campaign.id)
     freeze, propose = storage.waves.freeze(campaign.id, closed=False).freezes, storage.waves.propose_leaving
     with pytest.raises(PeerMismatch):
@@ -274,9 +294,9 @@ def test_looks_of_the_other_server_keep_nobody_waiting(tmp_path: Path) -> None:
     go = threading.Event()
 
     class Slow(Uploads):
-        def ids(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
+        def entries(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
             assert go.wait(30)
-            return super().ids(campaign_id, wave)
+            return super().entries(campaign_id, wave)
 
     async def play() -> None:
         with closing(Storage(f"sqlite:///{tmp_path}/server.db")) as storage:
@@ -306,12 +326,12 @@ def test_a_set_is_agreed_on_only_if_it_is_what_is_here(tmp_path: Path) -> None:
         with closing(Storage(f"sqlite:///{tmp_path}/server.db")) as storage:
             campaign, looks, writer = new_campaign(), FrozenIds(storage), Writer(storage.uploads)
             storage.campaigns.add(campaign, "0" * 64, [])
-            assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+            assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
             storage.waves.agree(campaign.id)
             frozen = storage.waves.freeze(campaign.id, closed=False)
-            agreed, named = set_checksum(b"".join(ids[2:])), ids[:2]
+            agreed, named = checksum_of(ids[2:]), ids[:2]
             storage.waves.propose_leaving(campaign.id, 1, agreed, named)
-            for claimed in (set_checksum(b"".join(ids[1:])), bytes(32)):
+            for claimed in (checksum_of(ids[1:]), bytes(32)):
                 with pytest.raises(PeerMismatch):
                     await accept(storage, writer, looks, campaign, Step(1, campaign.digest, claimed))
                 assert storage.waves.get(campaign.id) == frozen

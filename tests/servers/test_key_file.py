@@ -5,24 +5,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.envelopes import upload_rows
+from campaign.envelopes import Row, upload_rows
 from fss import KeyBatch, proof_file
 from harness.live import envelopes
-from servers.storage.objects import Expected, NotTheSealedSet, file_digest, set_checksum, write_keys
+from servers.storage.entries import set_checksum
+from servers.storage.objects import Expected, NotTheSealedSet, file_digest, write_keys
 from tests.servers.conftest import new_campaign
 
-Row = tuple[bytes, bytes]
 CAMPAIGN = new_campaign(checked=True)
 TYPE = CAMPAIGN.key_type(0)
 
 
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
-    return sorted(upload_rows(envelopes(CAMPAIGN, np.arange(50) % 7)[0], CAMPAIGN, 0))
+    return sorted(upload_rows(envelopes(CAMPAIGN, np.arange(50) % 7)[0], CAMPAIGN, 0)[1])
 
 
 def expected(rows: list[Row]) -> Expected:
-    return Expected(TYPE, len(rows), set_checksum(b"".join(i for i, _ in rows)))
+    return Expected(TYPE, len(rows), set_checksum(b"".join(i + leaf for i, leaf, _ in rows)))
 
 
 def silent(_: int) -> None: ...
@@ -39,11 +39,11 @@ def test_parts_do_not_matter_and_one_may_be_empty(
     digest = write_keys(tmp_path / "keys", parts, expected(rows), silent, proofs=proofs)
     assert digest == file_digest(tmp_path / "keys")
     keys = KeyBatch.open(tmp_path / "keys", TYPE.binder, expected=TYPE)
-    assert keys.to_bytes() == b"".join(row[: TYPE.key_bytes] for _, row in rows)
+    assert keys.to_bytes() == b"".join(key[: TYPE.key_bytes] for _, _, key in rows)
     if proofs is not None:
         assert proof_file.is_whole(proofs)
         kept = proof_file.open_proofs(proofs, TYPE)
-        assert kept.to_bytes() == b"".join(row[TYPE.key_bytes :] for _, row in rows)
+        assert kept.to_bytes() == b"".join(key[TYPE.key_bytes :] for _, _, key in rows)
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
 
 
@@ -53,7 +53,8 @@ def test_other_rows_leave_nothing_behind(rows: list[Row], tmp_path: Path, wrong:
         write_keys(tmp_path / "keys", [rows[wrong]], expected(rows), silent, proofs=tmp_path / "proofs")
     with pytest.raises(NotTheSealedSet):
         write_keys(tmp_path / "keys", [rows, rows[:1]], expected(rows), silent)
-    uneven = [(rows[0][0], rows[0][1][:-8]), (rows[1][0], rows[1][1] + bytes(8)), *rows[2:-1], (rows[-1][0], b"")]
+    (a, b, *_), keys = rows, [key for _, _, key in rows]
+    uneven = [(*a[:2], keys[0][:-8]), (*b[:2], keys[1] + bytes(8)), *rows[2:-1], (*rows[-1][:2], b"")]
     with pytest.raises(NotTheSealedSet):
         write_keys(tmp_path / "keys", [uneven], expected(rows), silent)
     assert not list(tmp_path.iterdir())

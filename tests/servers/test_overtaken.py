@@ -22,8 +22,9 @@ from servers.lifecycle import admission, work
 from servers.server import Server
 from servers.settings import load
 from servers.storage import objects
+from servers.storage.entries import id_of, set_checksum, split
 from servers.storage.jobs import READY, Job
-from servers.storage.objects import Folder, set_checksum
+from servers.storage.objects import Folder
 from servers.storage.schema import UPLOADS
 from servers.storage.waves import Overtaken, UploadSet, Wave
 from tests.servers.conftest import fixed, new_campaign
@@ -55,13 +56,19 @@ def stopped_after_writing(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Ev
     return stopped, go
 
 
+def _checksum(server: Server, campaign: Campaign, ids: list[bytes]) -> bytes:
+    """Of some of the uploads that are stored."""
+    stored = split(b"".join(server.storage.uploads.entries(campaign.id)))
+    return set_checksum(b"".join(entry for entry in stored if id_of(entry) in set(ids)))
+
+
 def seal_as_another_one(
     server: Server, campaign: Campaign, wave: Wave, rejected: list[bytes], ids: list[bytes]
 ) -> Wave:
     """What a process does that took the job over and has come to the end of the check."""
     assert wave.set is not None
     folder, kept = server.folder(campaign.id), sorted(set(ids) - set(rejected))
-    final = UploadSet(len(kept), set_checksum(b"".join(kept)), 0, wave.set.checksum, b"k" * 32)
+    final = UploadSet(len(kept), _checksum(server, campaign, kept), 0, wave.set.checksum, b"k" * 32)
     for checksum in (wave.set.checksum, final.checksum):
         folder.save_messages(checksum, b"what the other server is told")
     settled = server.storage.waves.settle(campaign.id, wave.set.checksum, rejected, final)
@@ -141,7 +148,7 @@ def test_rows_that_were_erased_meanwhile_are_no_damage(
 
 def test_who_cannot_finish_a_key_file_leaves_nothing_of_it(tmp_path: Path) -> None:
     campaign = new_campaign(checked=True)
-    rows = sorted(admission.rows(envelopes(campaign, np.arange(5))[0], campaign, 0))
+    rows = sorted(admission.rows(envelopes(campaign, np.arange(5))[0], campaign, 0)[1])
     expected = objects.Expected(campaign.key_type(0), 5, bytes(32))
     with pytest.raises(objects.NotTheSealedSet):
         objects.write_keys(tmp_path / "candidates", [rows], expected, lambda _: None, proofs=tmp_path / "proofs")
@@ -215,9 +222,9 @@ def test_other_keys_under_the_sealed_ids_are_not_evaluated(tmp_path: Path, postg
             campaign, wave, ids = await server.writer.run(lambda: fixed(server.storage))
             entry, held = server.storage.campaigns.get(campaign.id), work._Held(Job(campaign.id, 0), math.inf)
             sealed = await server.workman._keys(entry, wave, held)
-            others = dict(admission.rows(envelopes(campaign, np.arange(1))[0], campaign, 0))
+            ((_, _, other),) = admission.rows(envelopes(campaign, np.arange(1))[0], campaign, 0)[1]
             with server.storage.engine.begin() as db:
-                db.execute(UPLOADS.update().where(UPLOADS.c.id == ids[0]).values(key=next(iter(others.values()))))
+                db.execute(UPLOADS.update().where(UPLOADS.c.id == ids[0]).values(key=other))
             server.folder(campaign.id).drop_keys()
             with pytest.raises(Problem, match="keys are not the sealed"):
                 await server.workman._keys(entry, server.storage.waves.get(campaign.id), held)

@@ -20,9 +20,9 @@ from servers.storage import dialects, uploads
 from servers.storage.actions import Action
 from servers.storage.database import Damaged, Transaction, as_problem, persistently
 from servers.storage.jobs import Job
-from servers.storage.objects import set_checksum
 from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
+from tests.servers.rows import checksum_of, row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,13 +43,13 @@ def test_a_campaign_has_a_partition_and_deleting_drops_it(storage: Storage) -> N
     for campaign in campaigns:
         storage.campaigns.add(campaign, "0" * 64, [])
         assert not storage.campaigns.add(campaign, "0" * 64, [])
-        assert storage.uploads.add([NewUploads(campaign.id, [(bytes(16), b"key")])]) == [[]]
+        assert storage.uploads.add([NewUploads(campaign.id, [row(bytes(16), b"key")])]) == [[]]
     assert len(tables(storage)) == 2
     storage.campaigns.delete(campaigns[0].id)
     storage.campaigns.delete(campaigns[0].id)
     assert len(tables(storage)) == 1
     assert storage.uploads.counts() == {campaigns[1].id: 1}
-    problem = storage.uploads.add([NewUploads(campaigns[0].id, [(bytes(16), b"key")])])[0]
+    problem = storage.uploads.add([NewUploads(campaigns[0].id, [row(bytes(16), b"key")])])[0]
     assert isinstance(problem, Problem)
     assert problem.code == "campaign-deleted"
 
@@ -59,17 +59,17 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
     campaign = new_campaign(min_uploads=1)
     ids = [bytes([i]) * 16 for i in range(5)]
     storage.campaigns.add(campaign, "0" * 64, [])
-    some = [NewUploads(campaign.id, [(i, b"key" + i)]) for i in ids]
+    some = [NewUploads(campaign.id, [row(i, b"key" + i)]) for i in ids]
     assert storage.uploads.add(some) == [[]] * 5
-    assert storage.uploads.add([*some[:2], NewUploads(campaign.id, [(b"n" * 16, b"new")])]) == [[]] * 3
+    assert storage.uploads.add([*some[:2], NewUploads(campaign.id, [row(b"n" * 16, b"new")])]) == [[]] * 3
     assert storage.uploads.withdraw(campaign.id, [b"n" * 16], None) == (1, [])
-    again = storage.uploads.add([NewUploads(campaign.id, [(b"n" * 16, b"new")])])[0]
+    again = storage.uploads.add([NewUploads(campaign.id, [row(b"n" * 16, b"new")])])[0]
     assert isinstance(again, list)
     assert isinstance(again[0][1], UploadWithdrawn)
-    assert [row for part in storage.uploads.rows(campaign.id, 2) for row in part] == [(i, b"key" + i) for i in ids]
+    assert [each for part in storage.uploads.rows(campaign.id, 2) for each in part] == [row(i, b"key" + i) for i in ids]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    wave = storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids[:4])), ids[4:])
+    wave = storage.waves.fix(campaign.id, freeze, checksum_of(ids[:4]), ids[4:])
     assert (wave.sealed.count, wave.sealed.orphans) == (4, 1)
     assert storage.jobs.take("me", now=100.0, until=110.0) == Job(campaign.id, 0)
     assert storage.jobs.take("you", now=100.0, until=110.0) is None
@@ -82,7 +82,7 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
         storage.ledger.spend(campaign.id, "more", 1.0, {0: 1.5}, NOW)
 
 
-@pytest.mark.parametrize("what", ["ids", "rows"])
+@pytest.mark.parametrize("what", ["entries", "rows"])
 def test_uploads_come_in_order_by_the_index_before_anybody_has_analysed_them(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
@@ -91,11 +91,11 @@ def test_uploads_come_in_order_by_the_index_before_anybody_has_analysed_them(
     storage.campaigns.add(campaign, "0" * 64, [])
     with storage.engine.begin() as db:
         db.exec_driver_sql("ALTER TABLE uploads_1 SET (autovacuum_enabled = off)")
-    rows = [(i.to_bytes(16, "big"), bytes(400)) for i in range(count)]
+    rows = [row(i.to_bytes(16, "big"), bytes(400)) for i in range(count)]
     assert storage.uploads.add([NewUploads(campaign.id, rows)]) == [[]]
-    monkeypatch.setattr(uploads, "IDS", 100)
+    monkeypatch.setattr(uploads, "ENTRIES", 100)
     before = _read(storage)
-    parts = list(storage.uploads.ids(campaign.id) if what == "ids" else storage.uploads.rows(campaign.id, 100))
+    parts = list(storage.uploads.entries(campaign.id) if what == "entries" else storage.uploads.rows(campaign.id, 100))
     assert len(parts) == count // 100
     assert count <= _read(storage) - before < 2 * count
 
@@ -142,7 +142,7 @@ def test_errors_are_what_they_are(storage: Storage) -> None:
 
 
 def each_with_one(campaign: Campaign, sender: str | None) -> list[NewUploads]:
-    return [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")], sender) for i in range(3)]
+    return [NewUploads(campaign.id, [row(bytes([i]) * 16, b"key")], sender) for i in range(3)]
 
 
 def test_what_waits_together_does_not_exceed_a_limit_together(storage: Storage) -> None:
@@ -204,7 +204,7 @@ def test_too_few_connections_are_said(postgres: Postgres, monkeypatch: pytest.Mo
         campaign = new_campaign()
         storage.campaigns.add(campaign, "0" * 64, [])
         with storage.engine.connect():
-            outcome = storage.uploads.add([NewUploads(campaign.id, [(bytes(16), b"key")])])[0]
+            outcome = storage.uploads.add([NewUploads(campaign.id, [row(bytes(16), b"key")])])[0]
             with pytest.raises(StorageBusy, match="all connections"):
                 storage.waves.agree(campaign.id)
             with storage.leading("this") as one:
@@ -282,7 +282,7 @@ def _stop_while_copying(url: str, campaign: Campaign) -> None:
 
     psycopg.Copy.write = stop  # type: ignore[method-assign, assignment]
     try:
-        outcome = Storage(url).uploads.add([NewUploads(campaign.id, [(bytes(16), b"key" * 100)])])[0]
+        outcome = Storage(url).uploads.add([NewUploads(campaign.id, [row(bytes(16), b"key" * 100)])])[0]
         os._exit(0 if isinstance(outcome, StorageBusy) else 1)
     finally:
         os._exit(2)
@@ -292,13 +292,13 @@ def test_a_database_that_goes_away_is_said_and_comes_back(postgres: Postgres, st
     campaign = new_campaign()
     storage.campaigns.add(campaign, "0" * 64, [])
     postgres.stop(kill=True)
-    outcome = storage.uploads.add([NewUploads(campaign.id, [(bytes(16), b"key")])])[0]
+    outcome = storage.uploads.add([NewUploads(campaign.id, [row(bytes(16), b"key")])])[0]
     assert isinstance(outcome, StorageBusy)
     assert "cannot be reached" in outcome.detail
     with pytest.raises(StorageBusy):
         storage.waves.agree(campaign.id)
     postgres.start()
-    assert storage.uploads.add([NewUploads(campaign.id, [(bytes(16), b"key")])]) == [[]]
+    assert storage.uploads.add([NewUploads(campaign.id, [row(bytes(16), b"key")])]) == [[]]
 
 
 @pytest.mark.parametrize("why", ["away", "locked"])

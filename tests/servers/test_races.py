@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
+from campaign.envelopes import Row
 from campaign.errors import BudgetExceeded, CampaignFull, CampaignSealed, InvitationSpent, Problem, UploadConflict
 from harness.postgres import Postgres
 from servers.lifecycle.admission import NewUploads
 from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
 from tests.servers.interleaving import NO_LOCKS, Act, Two, schedules
+from tests.servers.rows import row
 
 QUICK, WHOLE = 6, 200
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
-Rows = list[tuple[bytes, bytes]]
+Rows = list[Row]
 
 
 def add(storage: Storage, campaign: bytes, rows: Rows, sender: str | None = None) -> Any:
@@ -44,7 +46,7 @@ def spend(storage: Storage, campaign: bytes, purpose: str) -> None:
 
 
 def listed(storage: Storage, campaign: bytes) -> set[bytes]:
-    return {upload_id for part in storage.uploads.rows(campaign, 1000) for upload_id, _ in part}
+    return {upload_id for part in storage.uploads.rows(campaign, 1000) for upload_id, _, _ in part}
 
 
 class Arena:
@@ -81,7 +83,7 @@ def arena(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def rows(count: int) -> Rows:
-    return [(secrets.token_bytes(16), secrets.token_bytes(40)) for _ in range(count)]
+    return [row(secrets.token_bytes(16), secrets.token_bytes(40)) for _ in range(count)]
 
 
 Race = Callable[[Arena, tuple[int | None, int | None]], None]
@@ -98,7 +100,7 @@ def upload_and_freeze(arena: Arena, pauses: tuple[int | None, int | None]) -> No
         told, frozen = arena.two.play(*acts, pauses)
     assert told == [] or isinstance(told, CampaignSealed), told
     assert arena.stored(campaign) == frozen
-    assert told != [] or {i for i, _ in some} <= frozen
+    assert told != [] or {i for i, _, _ in some} <= frozen
 
 
 def upload_and_withdrawal(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
@@ -132,21 +134,21 @@ def too_many(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
     refused = [outcome != [] for outcome in both]
     assert sorted(refused) == [False, True], both
     assert {type(one) for outcome in both for one in outcome} == {problem}
-    assert arena.stored(campaign) == {i for i, _ in some[refused.index(False)]}
+    assert arena.stored(campaign) == {i for i, _, _ in some[refused.index(False)]}
 
 
 def the_same_id(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
     """Byte-identical, which is a retry, or not."""
     campaign, some = arena.campaign(), rows(3)
     same = bool(secrets.randbits(1))
-    other = some if same else [(some[0][0], b"other bytes")]
+    other = some if same else [row(some[0][0], b"other bytes")]
     both = arena.two.play(Act(add, (campaign, some)), Act(add, (campaign, other)), pauses)
     if same:
         assert both == ([], [])
     else:
         assert sorted(len(outcome) for outcome in both) == [0, 1], both
         assert {type(one) for outcome in both for one in outcome} == {UploadConflict}
-    assert arena.stored(campaign) == {i for i, _ in some}
+    assert arena.stored(campaign) == {i for i, _, _ in some}
 
 
 RACES: list[Race] = [upload_and_freeze, upload_and_withdrawal, two_expenses, too_many, the_same_id]

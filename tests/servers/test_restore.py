@@ -10,6 +10,7 @@ import pytest
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes
 from tests.servers.conftest import new_campaign, values
+from tests.servers.rows import with_id
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 
 pytestmark = pytest.mark.faults
@@ -66,7 +67,7 @@ def test_another_key_under_a_victims_id_meets_other_noise(tmp_path: Path) -> Non
 
         _restore(pair, copy, (0, 1))
         for role in (0, 1):
-            exchanged = other[role][:48] + victim[role][48:64] + other[role][64:]
+            exchanged = with_id(other[role], victim[role])
             assert pair.upload(role, campaign, exchanged).status_code == 200
         second = _published(pair, campaign) - _noise(pair, 1, campaign)
         after = _noise(pair, 0, campaign)

@@ -65,7 +65,7 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
         pair.create(campaign, roles=[1])
         ours, theirs = envelopes(campaign, np.arange(15))
         first.storage.campaigns.add(campaign, "0" * 64, [])
-        rows = admission.rows(ours, campaign, 0)
+        _, rows = admission.rows(ours, campaign, 0)
         assert first.storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
         assert pair.upload(1, campaign, theirs).json() == {"failures": []}
         pair.agree(campaign, 1)

@@ -22,6 +22,7 @@ from servers.lifecycle.admission import Caller, Facts, NewUploads, Site, decide,
 from servers.storage.storage import Storage
 from tests.commands import Done, call
 from tests.servers.conftest import new_campaign
+from tests.servers.rows import row
 from tests.servers.test_uploads import code
 
 SITE = Site("a" * 32, "Hospital A", hash_token("token a"), 3)
@@ -34,7 +35,7 @@ def _facts(site: Site, used: int = 0, reused: int = 0) -> Facts:
 
 
 def _codes(site: Site, new: int, **facts: int) -> list[str]:
-    rows = [(bytes([i]) * 16, b"key") for i in range(new)]
+    rows = [row(bytes([i]) * 16, b"key") for i in range(new)]
     verdict = decide(NewUploads(b"", rows, site.id), _facts(site, **facts))
     if verdict.refusal is not None:
         return [verdict.refusal.code]
@@ -51,8 +52,8 @@ def test_a_quota_is_not_the_noises_number_of_instances() -> None:
 
 
 def test_what_is_stored_is_acknowledged_also_while_a_site_is_paused() -> None:
-    facts = replace(_facts(replace(SITE, state=admission.PAUSED)), known={b"1" * 16: b"key"})
-    verdict = decide(NewUploads(b"", [(b"1" * 16, b"key")], SITE.id), facts)
+    facts = replace(_facts(replace(SITE, state=admission.PAUSED)), known={b"1" * 16: row(b"1" * 16)[1]})
+    verdict = decide(NewUploads(b"", [row(b"1" * 16, b"key")], SITE.id), facts)
     assert (verdict.refusal, list(verdict.failures)) == (None, [])
 
 
@@ -96,8 +97,8 @@ def test_after_a_new_token_uploads_are_still_the_sites(stored: tuple[Storage, Ca
     storage, campaign = stored
     storage.sites.add(campaign.id, [SITE, OTHER])
     ids = [bytes([i]) * 16 for i in range(4)]
-    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"k") for i in ids[:3]], SITE.id)]) == [[]]
-    assert storage.uploads.add([NewUploads(campaign.id, [(ids[3], b"k")], OTHER.id)]) == [[]]
+    assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"k") for i in ids[:3]], SITE.id)]) == [[]]
+    assert storage.uploads.add([NewUploads(campaign.id, [row(ids[3], b"k")], OTHER.id)]) == [[]]
     storage.sites.change(campaign.id, SITE.id, token=hash_token("new"))
     assert storage.sites.by_token(campaign.id, SITE.token) is None
     found = storage.sites.by_token(campaign.id, hash_token("new"))
@@ -109,14 +110,14 @@ def test_after_a_new_token_uploads_are_still_the_sites(stored: tuple[Storage, Ca
     assert storage.uploads.withdraw_all(campaign.id, SITE.id) == 0
     assert storage.uploads.by_sender(campaign.id) == {OTHER.id: 1}
     assert storage.campaigns.get(campaign.id).stored == 1
-    again = storage.uploads.add([NewUploads(campaign.id, [(ids[1], b"k")], SITE.id)])
+    again = storage.uploads.add([NewUploads(campaign.id, [row(ids[1], b"k")], SITE.id)])
     assert [problem.code for _, problem in again[0]] == ["upload-withdrawn"]  # type: ignore[union-attr]
 
 
 def test_nothing_is_withdrawn_or_added_once_it_is_sealed(stored: tuple[Storage, Campaign]) -> None:
     storage, campaign = stored
     storage.sites.add(campaign.id, [SITE])
-    storage.uploads.add([NewUploads(campaign.id, [(b"1" * 16, b"k")], SITE.id)])
+    storage.uploads.add([NewUploads(campaign.id, [row(b"1" * 16, b"k")], SITE.id)])
     storage.waves.agree(campaign.id)
     wave = storage.waves.freeze(campaign.id, closed=False)
     with pytest.raises(CampaignSealed):

@@ -18,21 +18,21 @@ from harness.live import Pair
 from servers.lifecycle.admission import NewUploads
 from servers.storage.database import Damaged, Transaction, as_problem, lock
 from servers.storage.jobs import FAILED, READY, Job
-from servers.storage.objects import set_checksum
 from servers.storage.schema import META
 from servers.storage.storage import Storage
 from servers.storage.waves import UploadSet
 from tests.servers.conftest import new_campaign
+from tests.servers.rows import checksum_of, row
 
 
 def sealed(storage: Storage) -> Campaign:
     campaign = new_campaign(min_uploads=1)
     ids = [bytes([i]) * 16 for i in range(3)]
     storage.campaigns.add(campaign, "0" * 64, [])
-    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+    assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    storage.waves.fix(campaign.id, freeze, set_checksum(b"".join(ids)), [])
+    storage.waves.fix(campaign.id, freeze, checksum_of(ids), [])
     return campaign
 
 
@@ -165,10 +165,10 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(
     campaigns = [new_campaign(min_uploads=1) for _ in range(3)]
     for campaign in campaigns:
         storage.campaigns.add(campaign, "0" * 64, [])
-        assert storage.uploads.add([NewUploads(campaign.id, [(upload, secret), (b"1" * 16, b"other")])]) == [[]]
+        assert storage.uploads.add([NewUploads(campaign.id, [row(upload, secret), row(b"1" * 16, b"other")])]) == [[]]
     storage.waves.agree(campaigns[1].id)
     freeze = storage.waves.freeze(campaigns[1].id, closed=False).freezes
-    storage.waves.fix(campaigns[1].id, freeze, set_checksum(b"1" * 16), [upload])
+    storage.waves.fix(campaigns[1].id, freeze, checksum_of([b"1" * 16], b"other"), [upload])
 
     def delete() -> None:
         storage.campaigns.delete(campaigns[2].id)
@@ -196,26 +196,26 @@ def test_uploads_are_read_in_parts_and_nobody_is_kept_waiting(storage: Storage, 
     ids = [bytes([i]) * 16 for i in (9, 3, 200, 0, 77, 128, 5)]
     for one in (campaign, other):
         storage.campaigns.add(one, "0" * 64, [])
-        storage.uploads.add([NewUploads(one.id, [(i, b"key" + i) for i in ids])])
+        storage.uploads.add([NewUploads(one.id, [row(i, b"key" + i) for i in ids])])
     parts = storage.uploads.rows(campaign.id, 3)
     read_parts = [next(parts)]
     assert storage.uploads.withdraw(other.id, ids[:1], None) == (1, [])  # empties the log, so nobody reads
     read_parts += list(parts)
     assert [len(part) for part in read_parts] == [3, 3, 1]
-    assert [row for part in read_parts for row in part] == [(i, b"key" + i) for i in sorted(ids)]
+    assert [each for part in read_parts for each in part] == [row(i, b"key" + i) for i in sorted(ids)]
 
 
 def test_nothing_is_done_by_the_number_of_an_older_freeze(storage: Storage) -> None:
     """A sealing that was overtaken by another one's thaw has seen uploads of before."""
     campaign, ids = new_campaign(min_uploads=1), [bytes([i]) * 16 for i in range(3)]
     storage.campaigns.add(campaign, "0" * 64, [])
-    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+    assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
     for _ in range(2):
         storage.waves.agree(campaign.id)
         frozen = storage.waves.freeze(campaign.id, closed=False)
         if frozen.freezes == 1:
             storage.waves.thaw(campaign.id, 1)
-    checksum = set_checksum(b"".join(ids))
+    checksum = checksum_of(ids)
     for act in (
         lambda: storage.waves.fix(campaign.id, 1, checksum, []),
         lambda: storage.waves.thaw(campaign.id, 1),
@@ -231,11 +231,11 @@ def test_the_end_of_a_check_of_another_set_settles_nothing(storage: Storage) -> 
     """By a worker that was stopped while the wave was opened, filled and fixed again."""
     campaign, ids = new_campaign(min_uploads=1, checked=True), [bytes([i]) * 16 for i in range(3)]
     storage.campaigns.add(campaign, "0" * 64, [])
-    assert storage.uploads.add([NewUploads(campaign.id, [(i, b"key") for i in ids])]) == [[]]
+    assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
     storage.waves.freeze(campaign.id, closed=False)
-    fixed = storage.waves.fix(campaign.id, 1, set_checksum(b"".join(ids)), [])
-    older = UploadSet(1, set_checksum(ids[0]), 0, set_checksum(b"".join(ids[:2])), b"k" * 32)
-    assert storage.waves.settle(campaign.id, set_checksum(b"".join(ids[:2])), ids[1:2], older) == fixed
+    fixed = storage.waves.fix(campaign.id, 1, checksum_of(ids), [])
+    older = UploadSet(1, checksum_of(ids[:1]), 0, checksum_of(ids[:2]), b"k" * 32)
+    assert storage.waves.settle(campaign.id, checksum_of(ids[:2]), ids[1:2], older) == fixed
     assert storage.waves.get(campaign.id) == fixed
     assert storage.uploads.counts() == {campaign.id: 3}

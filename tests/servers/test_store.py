@@ -17,6 +17,7 @@ from servers.release.noise import FineLaplace, Prf
 from servers.storage.objects import Folder
 from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
+from tests.servers.rows import row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -32,11 +33,11 @@ def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
         cursor.close()
 
     sa.event.listen(store.engine, "checkout", limit_pages)
-    rows = [(i.to_bytes(16, "big"), bytes(2000)) for i in range(400)]
+    rows = [row(i.to_bytes(16, "big"), bytes(2000)) for i in range(400)]
     with pytest.raises(StorageFull, match="full; nothing was stored"):
         store.uploads.add([NewUploads(campaign.id, rows)])
     assert store.campaigns.get(campaign.id).stored == 0
-    assert list(store.uploads.ids(campaign.id)) == []
+    assert list(store.uploads.entries(campaign.id)) == []
     assert store.uploads.add([NewUploads(campaign.id, rows[:5])]) == [[]]
     assert store.campaigns.get(campaign.id).stored == 5
     store.close()

@@ -9,6 +9,7 @@ from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign, values
+from tests.servers.rows import first_only, with_id
 
 
 def make(pair: Pair, **changes: Any) -> Campaign:
@@ -38,15 +39,14 @@ def test_the_same_id_with_other_bytes_is_refused_alone(pair: Pair) -> None:
     campaign = make(pair)
     first, second = some(campaign, 3)[0], some(campaign, 3, seed=9)[0]
     assert pair.upload(0, campaign, first).status_code == 200
-    size = (len(first) - 48) // 3
     # the first upload's id in front of another key; the other two are new
-    mixed = second[:48] + first[48:64] + second[64:]
+    mixed = with_id(second, first)
     response = pair.upload(0, campaign, mixed)
     assert response.status_code == 200
     failures = response.json()["failures"]
     assert [f["code"] for f in failures] == ["upload-conflict"]
     assert pair.status(campaign)["uploads"] == 5
-    alone = second[:40] + (1).to_bytes(4, "little") + second[44:48] + first[48:64] + second[64 : 48 + size]
+    alone = with_id(first_only(second, campaign), first)
     response = pair.upload(0, campaign, alone)
     assert response.status_code == 409
     assert code(response) == "upload-conflict"

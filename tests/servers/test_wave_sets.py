@@ -4,15 +4,25 @@ from datetime import UTC, datetime
 
 import pytest
 
-from campaign.errors import BudgetExceeded, CampaignSealed, NotSealed, PeerMismatch, SealNotAgreed, Unavailable
+from campaign.errors import (
+    BudgetExceeded,
+    CampaignSealed,
+    NotSealed,
+    PeerMismatch,
+    SealNotAgreed,
+    Unavailable,
+    UploadUndecided,
+)
 from campaign.spec import Campaign
 from servers.lifecycle.admission import NewUploads
 from servers.lifecycle.waves import is_due
 from servers.release.releases import find, releases, together
-from servers.storage.objects import set_checksum, split_ids
+from servers.storage.entries import ids_in, set_checksum
+from servers.storage.objects import split_ids
 from servers.storage.storage import Storage
 from servers.storage.waves import UploadSet
 from tests.campaign.helpers import campaign
+from tests.servers.rows import checksum_of, row
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -24,11 +34,16 @@ def made(storage: Storage, **changes: object) -> Campaign:
     return spec
 
 
-def send(storage: Storage, spec: Campaign, *names: bytes) -> list[str]:
-    rows = [(name * 16, b"key") for name in names]
-    (failures,) = storage.uploads.add([NewUploads(spec.id, rows)])
+def send(storage: Storage, spec: Campaign, *names: bytes, wave: int = 1) -> list[str]:
+    (failures,) = storage.uploads.add([NewUploads(spec.id, [row(name * 16) for name in names], wave=wave)])
     assert isinstance(failures, list), failures
     return [problem.code for _, problem in failures]
+
+
+def send_refused(storage: Storage, spec: Campaign, name: bytes, wave: int) -> str:
+    (refused,) = storage.uploads.add([NewUploads(spec.id, [row(name * 16)], wave=wave)])
+    assert not isinstance(refused, list)
+    return refused.code
 
 
 def closed(storage: Storage, spec: Campaign, number: int, *agreed: bytes) -> None:
@@ -36,36 +51,77 @@ def closed(storage: Storage, spec: Campaign, number: int, *agreed: bytes) -> Non
     storage.waves.agree(spec.id, number)
     freeze = storage.waves.freeze(spec.id, number, closed=False).freezes
     ids = [name * 16 for name in sorted(agreed)]
-    alone = [name for name in split_ids(b"".join(storage.uploads.ids(spec.id, number))) if name not in ids]
-    storage.waves.fix(spec.id, freeze, set_checksum(b"".join(ids)), alone, number)
+    here = split_ids(ids_in(b"".join(storage.uploads.entries(spec.id, number))))
+    storage.waves.fix(spec.id, freeze, checksum_of(ids), [i for i in here if i not in ids], number)
 
 
 def names_in(storage: Storage, spec: Campaign, wave: int) -> bytes:
-    return b"".join(storage.uploads.ids(spec.id, wave))[::16]
+    return ids_in(b"".join(storage.uploads.entries(spec.id, wave)))[::16]
 
 
-def test_an_upload_is_in_one_wave_whatever_the_other_server_says(storage: Storage) -> None:
-    """A peer that hides an upload only delays it; one that says something of it again, in a later wave, is refused."""
+def test_an_upload_stays_in_the_wave_it_was_made_for(storage: Storage) -> None:
+    """It would meet a second challenge elsewhere. What the other server does not have of it is excluded, for good."""
     spec = made(storage)
     send(storage, spec, b"a", b"b", b"c")
     closed(storage, spec, 1, b"a", b"b")
-    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"c")
-    send(storage, spec, b"d")
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"")
+    assert (storage.waves.left_out(spec.id), storage.campaigns.get(spec.id).stored) == (1, 2)
+    send(storage, spec, b"d", b"e", wave=2)
     storage.waves.agree(spec.id, 2)
     freeze = storage.waves.freeze(spec.id, 2, closed=False).freezes
-    with pytest.raises(PeerMismatch):
-        storage.waves.propose_leaving(spec.id, freeze, bytes(32), [b"a" * 16], 2)
-    with pytest.raises(PeerMismatch):
-        storage.waves.fix(spec.id, freeze, bytes(32), [b"a" * 16], 2)
-    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"cd")
-    closed(storage, spec, 2, b"c", b"d")
+    for name in (b"a", b"c"):
+        with pytest.raises(PeerMismatch):
+            storage.waves.propose_leaving(spec.id, freeze, bytes(32), [name * 16], 2)
+        with pytest.raises(PeerMismatch):
+            storage.waves.fix(spec.id, freeze, bytes(32), [name * 16], 2)
+    closed(storage, spec, 2, b"d", b"e")
     assert storage.waves.all(spec.id)[1].sealed.count == 2
     # The same id again, now that its wave is over: the same bytes are acknowledged, others refused; nothing moves.
-    assert send(storage, spec, b"a", b"c") == []
-    (failures,) = storage.uploads.add([NewUploads(spec.id, [(b"a" * 16, b"other")])])
+    assert send(storage, spec, b"a") == []
+    assert send(storage, spec, b"c") == ["upload-withdrawn"]
+    (failures,) = storage.uploads.add([NewUploads(spec.id, [row(b"a" * 16, b"other")], wave=3)])
     assert isinstance(failures, list)
     assert [problem.code for _, problem in failures] == ["upload-conflict"]
-    assert (names_in(storage, spec, 1), names_in(storage, spec, 2), names_in(storage, spec, 3)) == (b"ab", b"cd", b"")
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2), names_in(storage, spec, 3)) == (b"ab", b"de", b"")
+
+
+def test_a_server_takes_uploads_for_its_open_wave_and_the_next(storage: Storage) -> None:
+    """Its peer may have closed the open one already; parties choose the later of both servers' open waves."""
+    spec = made(storage)
+    assert send(storage, spec, b"a") == []
+    assert send(storage, spec, b"b", wave=2) == []
+    assert send_refused(storage, spec, b"c", 3) == "wave-not-open"
+    closed(storage, spec, 1, b"a")
+    assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"a", b"b")
+    assert send_refused(storage, spec, b"c", 1) == "wave-closed"
+    assert send(storage, spec, b"c", wave=3) == []
+    closed(storage, spec, 2, b"b")
+    closed(storage, spec, 3, b"c")
+    for wave, code in ((1, "wave-closed"), (2, "wave-closed"), (3, "campaign-sealed")):
+        assert send_refused(storage, spec, b"d", wave) == code
+    assert [wave.sealed.count for wave in storage.waves.all(spec.id)] == [1, 1, 1]
+
+
+def test_a_server_confirms_that_an_upload_does_not_count_when_that_is_so_for_good(storage: Storage) -> None:
+    """A party that was late makes new keys only then: else one server that lies has a person counted twice."""
+    spec, missing = made(storage), b"m" * 16
+    send(storage, spec, b"a", b"b", b"c")
+    storage.waves.agree(spec.id, 1)
+    freeze = storage.waves.freeze(spec.id, 1, closed=False).freezes
+    with pytest.raises(UploadUndecided):
+        storage.uploads.withdraw(spec.id, [b"c" * 16], None)
+    assert storage.uploads.withdraw(spec.id, [missing], None) == (0, [])  # it can come into no set any more
+    storage.waves.fix(spec.id, freeze, checksum_of([b"a" * 16, b"b" * 16]), [b"c" * 16], 1)
+    assert storage.uploads.withdraw(spec.id, [b"c" * 16], None) == (0, [])
+    assert storage.uploads.withdraw(spec.id, [b"c" * 16], None) == (0, [])  # again
+    with pytest.raises(CampaignSealed):
+        storage.uploads.withdraw(spec.id, [b"a" * 16, b"c" * 16], None)
+    closed(storage, spec, 2)
+    closed(storage, spec, 3)
+    assert storage.uploads.withdraw(spec.id, [missing, b"c" * 16], None) == (0, [])
+    with pytest.raises(CampaignSealed):
+        storage.uploads.withdraw(spec.id, [b"b" * 16], None)
+    assert storage.waves.left_out(spec.id) == 0
 
 
 def test_the_next_wave_is_open_in_the_moment_in_which_one_freezes(storage: Storage) -> None:
@@ -73,7 +129,7 @@ def test_the_next_wave_is_open_in_the_moment_in_which_one_freezes(storage: Stora
     send(storage, spec, b"a", b"b")
     storage.waves.agree(spec.id, 1)
     storage.waves.freeze(spec.id, 1, closed=False)
-    assert send(storage, spec, b"c") == []
+    assert send(storage, spec, b"c", wave=2) == []
     assert [(wave.number, wave.state) for wave in storage.waves.all(spec.id)] == [(1, "frozen"), (2, "open")]
     assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"c")
     with pytest.raises(CampaignSealed):
@@ -91,32 +147,17 @@ def test_waves_are_sealed_in_their_order_and_none_is_closed_for_a_peer(storage: 
         storage.waves.freeze(spec.id, 2, closed=True)
 
 
-def test_what_only_one_server_had_at_the_end_is_put_aside(storage: Storage) -> None:
-    spec = made(storage)
-    send(storage, spec, b"a", b"b", b"c")
-    for number in (1, 2, 3):
-        closed(storage, spec, number, *([b"a", b"b"] if number == 1 else []))
-    assert storage.waves.left_out(spec.id) == 1
-    assert [wave.sealed.count for wave in storage.waves.all(spec.id)] == [2, 0, 0]
-    assert send_refused(storage, spec, b"d") == "campaign-sealed"
-    assert storage.campaigns.get(spec.id).stored == 2
-
-
-def send_refused(storage: Storage, spec: Campaign, name: bytes) -> str:
-    (refused,) = storage.uploads.add([NewUploads(spec.id, [(name * 16, b"key")])])
-    assert not isinstance(refused, list)
-    return refused.code
-
-
-def test_withdrawing_reaches_the_open_wave_only(storage: Storage) -> None:
+def test_withdrawing_reaches_the_open_wave_and_the_next_only(storage: Storage) -> None:
     spec = made(storage)
     send(storage, spec, b"a", b"b")
     closed(storage, spec, 1, b"a", b"b")
-    send(storage, spec, b"c", b"d")
+    send(storage, spec, b"c", b"d", wave=2)
+    send(storage, spec, b"e", wave=3)
+    assert storage.uploads.withdraw(spec.id, [b"e" * 16], None) == (1, [])
     with pytest.raises(CampaignSealed):
         storage.uploads.withdraw(spec.id, [b"a" * 16, b"c" * 16], None)
     assert storage.uploads.withdraw(spec.id, [b"c" * 16], None) == (1, [])
-    assert send(storage, spec, b"c") == ["upload-withdrawn"]
+    assert send(storage, spec, b"c", wave=2) == ["upload-withdrawn"]
 
 
 def test_each_wave_pays_and_no_wave_pays_more_than_its_parties_agreed_to(storage: Storage) -> None:
@@ -161,9 +202,9 @@ def test_releases_wait_for_earlier_waves(storage: Storage) -> None:
     entry = storage.campaigns.get(spec.id)
     with pytest.raises(NotSealed):
         find(releases(entry, storage.waves.all(spec.id)), "wave 1")
-    ids = b"".join(storage.uploads.ids(spec.id, 1))
-    final = UploadSet(2, set_checksum(ids), 0, None, bytes(32))
-    storage.waves.settle(spec.id, set_checksum(ids), [], final, 1)
+    checked = set_checksum(b"".join(storage.uploads.entries(spec.id, 1)))
+    final = UploadSet(2, checked, 0, None, bytes(32))
+    storage.waves.settle(spec.id, checked, [], final, 1)
     assert list(releases(entry, storage.waves.all(spec.id))) == ["wave 1"]
 
 
@@ -172,9 +213,9 @@ def test_rejected_keys_never_come_back_and_a_wave_that_shrank_stays_closed(stora
     spec = made(storage, checked=True)
     send(storage, spec, b"a", b"b", b"c")
     closed(storage, spec, 1, b"a", b"b", b"c")
-    ids = b"".join(storage.uploads.ids(spec.id, 1))
-    final = UploadSet(1, set_checksum(b"a" * 16), 0, None, bytes(32))
-    settled = storage.waves.settle(spec.id, set_checksum(ids), [b"b" * 16, b"c" * 16], final, 1)
+    checked = set_checksum(b"".join(storage.uploads.entries(spec.id, 1)))
+    final = UploadSet(1, checksum_of([b"a" * 16]), 0, None, bytes(32))
+    settled = storage.waves.settle(spec.id, checked, [b"b" * 16, b"c" * 16], final, 1)
     assert (settled.state, settled.sealed.count, settled.rejected) == ("sealed", 1, 2)
     assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"a", b"")
     assert send(storage, spec, b"b") == ["upload-withdrawn"]
@@ -189,6 +230,9 @@ def test_a_wave_is_due_by_this_server_s_own_clock_and_uploads(storage: Storage) 
     counted = made(storage, waves={"every": 2, "count": 3}, id=b"2" * 32)
     send(storage, counted, b"a")
     assert not is_due(storage, counted, 1, NOW)
-    send(storage, counted, b"b")
+    send(storage, counted, b"b", wave=2)  # parties choose it once the other server has closed the first
     assert is_due(storage, counted, 1, NOW)
+    send(storage, counted, b"c")
+    assert is_due(storage, counted, 1, NOW)
+    assert not is_due(storage, counted, 2, NOW)
     assert not is_due(storage, made(storage), 1, NOW)

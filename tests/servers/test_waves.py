@@ -12,6 +12,7 @@ import pytest
 
 from analyst.cli import main as analyst_main
 from analyst.client import Client
+from campaign.envelopes import upload_rows
 from campaign.spec import TIME_FORMAT, Campaign
 from dealer.cli import main as dealer_main
 from harness.live import Pair, envelopes, name
@@ -118,8 +119,8 @@ def test_a_small_wave_is_released_with_the_next(pair: Pair) -> None:
         assert absent.json()["type"].endswith("not-sealed")
 
 
-def test_uploads_on_their_way_are_in_exactly_one_wave(pair: Pair) -> None:
-    """What has reached one server only when a wave closes is in the next one, once it has reached the other."""
+def test_uploads_on_their_way_are_in_one_wave_or_excluded(pair: Pair) -> None:
+    """What has reached one server only when its wave closes is excluded there, and refused at the other: for good."""
     campaign = wave_campaign(count=3, pooled=[{"at": "end", "epsilon": 1.0}])
     pair.create(campaign)
     pair.upload_values(campaign, campaign.place(values(20)).positions)
@@ -127,17 +128,24 @@ def test_uploads_on_their_way_are_in_exactly_one_wave(pair: Pair) -> None:
     here, there = envelopes(campaign, late)
     assert pair.upload(0, campaign, here).json() == {"failures": []}
     assert close(pair, campaign, 1)["orphans"] == {"here": 12, "there": 0}
-    assert pair.upload(1, campaign, there).json() == {"failures": []}
-    assert pair.upload(0, campaign, here).json() == {"failures": []}  # a retry is answered like the first
+    refused = pair.upload(1, campaign, there)
+    assert (refused.status_code, refused.json()["type"].rsplit(":", 1)[1]) == (409, "wave-closed")
+    assert pair.upload(0, campaign, here).json()["type"].endswith("upload-withdrawn")
+    for role in (0, 1):  # both confirm that they do not count
+        with pair.client(role, pair.upload_tokens[campaign.id]) as client:
+            path = f"/v1/campaigns/{name(campaign)}/uploads/withdraw"
+            assert client.post(path, content=_ids(campaign, here)).json() == {"withdrawn": 0, "failures": []}
+    again = envelopes(campaign, late, wave=2)
+    ahead = envelopes(campaign, late[:4], wave=3)  # the other server has closed wave 2 already, say
+    for role in (0, 1):
+        assert pair.upload(role, campaign, again[role]).json() == {"failures": []}
+        assert pair.upload(role, campaign, ahead[role]).json() == {"failures": []}
     assert close(pair, campaign, 2, role=1)["count"] == 12
-    never, _ = envelopes(campaign, late[:3])
-    assert pair.upload(0, campaign, never).json() == {"failures": []}
     pair.upload_values(campaign, campaign.place(values(10, seed=6)).positions)
-    assert close(pair, campaign, 3)["count"] == 10
+    assert close(pair, campaign, 3)["count"] == 14
     until_released(pair, campaign, "pooled 3")
-    assert ask_curve(pair, campaign, 0, pooled=3)["n"] == 42
-    assert pair.status(campaign)["kept"] == 3  # what never came is left out of the last, until the operator confirms
-    refused = pair.upload(0, campaign, envelopes(campaign, late)[0])
+    assert ask_curve(pair, campaign, 0, pooled=3)["n"] == 46
+    refused = pair.upload(0, campaign, envelopes(campaign, late, wave=3)[0])
     assert refused.json()["type"].endswith("campaign-sealed")
 
 
@@ -189,7 +197,7 @@ def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: Pair) ->
 def test_withdrawing_ends_with_the_wave(pair: Pair) -> None:
     campaign = wave_campaign(count=2, pooled=[])
     pair.create(campaign)
-    first, second = envelopes(campaign, np.arange(12)), envelopes(campaign, np.arange(11))
+    first, second = envelopes(campaign, np.arange(12)), envelopes(campaign, np.arange(11), wave=2)
     for role in (0, 1):
         pair.upload(role, campaign, first[role])
     close(pair, campaign, 1)
@@ -204,9 +212,7 @@ def test_withdrawing_ends_with_the_wave(pair: Pair) -> None:
 
 
 def _ids(campaign: Campaign, data: bytes) -> bytes:
-    size = (len(data) - 48) // int.from_bytes(data[40:44], "little")
-    assert campaign.bits
-    return b"".join(data[start : start + 16] for start in range(48, len(data), size))
+    return b"".join(upload_id for upload_id, _, _ in upload_rows(data, campaign, 0)[1])
 
 
 def test_operators_name_the_wave_they_close(pair: Pair) -> None:

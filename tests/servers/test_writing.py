@@ -15,6 +15,7 @@ from servers.lifecycle.admission import NewUploads
 from servers.storage import ingest, uploads
 from servers.storage.storage import Storage, Writer
 from tests.servers.conftest import new_campaign
+from tests.servers.rows import row
 
 
 def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
@@ -22,7 +23,7 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
 ) -> None:
     campaign, real = new_campaign(), ingest._add
     storage.campaigns.add(campaign, "0" * 64, [])
-    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+    some = [NewUploads(campaign.id, [row(bytes([i]) * 16, b"key")]) for i in range(2)]
 
     def fails(error: BaseException) -> Callable[..., object]:
         def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
@@ -64,7 +65,7 @@ def test_what_comes_while_a_transaction_runs_goes_into_the_next_one_together(sto
         writer = Writer(slow)
 
         def add(number: int) -> "asyncio.Task[Any]":
-            return asyncio.create_task(writer.add(NewUploads(campaign.id, [(bytes([number]) * 16, b"key")])))
+            return asyncio.create_task(writer.add(NewUploads(campaign.id, [row(bytes([number]) * 16, b"key")])))
 
         first = add(0)
         while not batches:
@@ -82,7 +83,7 @@ def test_what_comes_while_a_transaction_runs_goes_into_the_next_one_together(sto
         await closing_writer
         assert batches == [1, 2]
         with pytest.raises(RuntimeError):
-            await writer.add(NewUploads(campaign.id, [(b"x" * 16, b"key")]))
+            await writer.add(NewUploads(campaign.id, [row(b"x" * 16, b"key")]))
 
     with closing(Slow(storage.engine)) as slow:
         asyncio.run(play(slow))
@@ -97,7 +98,7 @@ def test_whatever_goes_wrong_with_one_upload_the_next_one_is_answered(
 ) -> None:
     campaign = new_campaign()
     storage.campaigns.add(campaign, "0" * 64, [])
-    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+    some = [NewUploads(campaign.id, [row(bytes([i]) * 16, b"key")]) for i in range(2)]
 
     class Broken(uploads.Uploads):
         def add(self, requests: Sequence[NewUploads]) -> list[Any]:
@@ -123,7 +124,7 @@ def test_two_threads_that_add_at_once_take_turns(storage: Storage, monkeypatch: 
     """They share one connection, and a transaction on it is of one of them."""
     campaign, real, inside, go = new_campaign(), ingest._add, threading.Event(), threading.Event()
     storage.campaigns.add(campaign, "0" * 64, [])
-    some = [NewUploads(campaign.id, [(bytes([i]) * 16, b"key")]) for i in range(2)]
+    some = [NewUploads(campaign.id, [row(bytes([i]) * 16, b"key")]) for i in range(2)]
 
     def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
         if request is some[0]:

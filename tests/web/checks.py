@@ -209,9 +209,10 @@ def envelopes(probe: Probe) -> None:
         alphas = np.random.default_rng(bits).integers(0, 1 << bits, 5)
         source = Source.of(salt, token)
         text = as_text(made)
-        found = probe.envelopes(_with_checked(text, checked), salt.hex(), token, number, generation, alphas.tolist())
+        about = salt.hex(), token, number, generation, alphas.tolist(), number % 3
+        found = probe.envelopes(_with_checked(text, checked), *about)
         assert found[:2] == [source.mark(), source.tag(alphas)]
-        expected = _shared(source, number, generation, alphas, made, checked)
+        expected = _shared(source, number, generation, alphas, made, checked, number % 3)
         assert found[2:] == [e.hex() for e in expected], (bits, checked)
 
 
@@ -219,10 +220,12 @@ def _with_checked(text: str, checked: bool) -> str:
     return json.dumps({**json.loads(text), "checked": checked})
 
 
-def _shared(source: Source, number: int, generation: int, alphas: Any, made: Campaign, checked: bool) -> list[bytes]:
+def _shared(
+    source: Source, number: int, generation: int, alphas: Any, made: Campaign, checked: bool, wave: int
+) -> list[bytes]:
     """The envelopes by `dealer/`."""
     of = Campaign.from_dict({**made.model_dump(mode="json", by_alias=True), "checked": checked})
-    shared = source.shared(number, generation, np.asarray(alphas, np.int64), of)
+    shared = source.shared(number, generation, np.asarray(alphas, np.int64), of, wave)
     return [shared.envelope(server) for server in (0, 1)]
 
 
@@ -238,7 +241,7 @@ def messages(probe: Probe) -> None:
         rows = [[str(v["value"]), about["strata"][v["stratum"]]] for v in case["values"]]
         positions = probe.place(case["canonical"], rows, 2)["positions"]
         assert positions == [v["position"] for v in case["values"]], case["name"]
-        dealt = probe.dealt(case["canonical"], positions, "".join(case["ids"]), case["rand"])
+        dealt = probe.dealt(case["canonical"], positions, "".join(case["ids"]), case["rand"], case["wave"])
         assert dealt == case["envelopes"], case["name"]
     assert {json.loads(case["canonical"])["grid"]["kind"] for case in good} == {"linear", "logarithmic", "explicit"}
 

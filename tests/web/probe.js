@@ -99,14 +99,14 @@ globalThis.probe = {
     return { ...found, positions: Array.from(found.positions) };
   },
   csv: (text) => readCsv(text),
-  dealt: (text, positions, ids, rand) =>
-    new Sealer(readCampaign(text)).envelopes(positions, fromHex(ids), fromHex(rand)).map(toHex),
+  dealt: (text, positions, ids, rand, wave) =>
+    new Sealer(readCampaign(text)).envelopes(positions, fromHex(ids), fromHex(rand), wave).map(toHex),
   // One batch of a receipt as both servers get it, with what stands in the receipt.
-  envelopes(text, salt, token, number, generation, positions) {
+  envelopes(text, salt, token, number, generation, positions, wave) {
     const campaign = new Campaign(readJson(text)), source = new Source(fromHex(salt), token);
     const ids = source.ids(number, generation, positions.length);
-    const rand = source.rand(number, generation, positions, campaign);
-    const made = new Sealer(campaign).envelopes(positions, ids, rand);
+    const rand = source.rand(number, generation, positions, campaign, wave);
+    const made = new Sealer(campaign).envelopes(positions, ids, rand, wave);
     return [source.mark(), source.tag(positions), ...made.map(toHex)];
   },
 };
