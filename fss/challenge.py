@@ -134,7 +134,7 @@ def derive(scheme: Scheme, bits: int, digest: bytes, seed0: bytes, seed1: bytes)
     return Challenge(scheme, bits, int(drawn[first]), total.reshape(()), rho, common_weights.reshape(2, -1), weights)
 
 
-# An element is dropped with probability 2^-61, a tau with 2^-57: these many more are enough for ever.
+# An element is dropped with probability 2^-61, a tau with 2^-56: these many more are enough for ever.
 _SPARE = 16
 
 

@@ -5,9 +5,9 @@ Computation", Eurocrypt 2021, Figure 3, with two changes (docs/paper.md):
 
 - The figure is for f(x) = beta * 1[x < alpha]. Ours is its mirror image: beta is gained where an evaluation leaves the
   path to the *right*, and on the path's end.
-- The last three levels are one terminal node whose four hashes give eight leaf values directly, as the point function
-  of Boyle, Gilboa, Ishai (CCS 2016) terminates early. A key has 24 D + 24 bytes, header included, and a whole
-  domain of N points costs 0.875 N AES blocks instead of 3 N.
+- The last four levels are one terminal node whose eight hashes give sixteen leaf values directly, as the point function
+  of Boyle, Gilboa, Ishai (CCS 2016) terminates early. A key has 24 D + 64 bytes, header included, and a whole
+  domain of N points costs 0.6875 N AES blocks instead of 3 N.
 
 >>> import os, numpy as np
 >>> from fss import dcf, field

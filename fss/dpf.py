@@ -1,7 +1,7 @@
 """Distributed point function: f(t) = beta * 1[alpha == t] over 1 to 32 bits, payload in Z_p.
 
 Boyle, Gilboa, Ishai: "Function Secret Sharing: Improvements and Extensions", CCS 2016, Figure 1, with early
-termination: the last three levels are one terminal node whose four hashes give eight leaf values.
+termination: the last four levels are one terminal node whose eight hashes give sixteen leaf values.
 
 The running sum of its evaluation over the whole domain is the comparison function, with a smaller key and less work
 than `dcf` when every point is wanted.

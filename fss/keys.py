@@ -1,6 +1,6 @@
 """KeyBatch: many keys of one kind, level by level, and their strict bytes.
 
-A key is a column of 64-bit words. For D domain bits, of which the last `leaf_bits` = min(3, D) are answered by one
+A key is a column of 64-bit words. For D domain bits, of which the last `leaf_bits` = min(4, D) are answered by one
 terminal node, and `depth` = D - leaf_bits tree levels above it:
 
     word 0, 1       root seed, lo and hi; the top bit of lo is the root's control bit, which is the party (0 or 1)
@@ -30,12 +30,12 @@ from fss.errors import DomainError, KeyFormatError, KeyMismatchError, ShapeError
 from fss.field import Words
 from fss.prg import binder_tag
 
-VERSION = 2
+VERSION = 3
 HEADER_BYTES = 8
 MAX_BITS = 32
-MAX_LEAF_BITS = 3
+MAX_LEAF_BITS = 4
 
-FILE_MAGIC = b"FSSKEYS2"
+FILE_MAGIC = b"FSSKEYS3"
 FILE_HEADER_BYTES = 64
 
 ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL = 0, 1, 2, 3

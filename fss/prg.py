@@ -8,8 +8,8 @@
 The draft makes one AES key per client. Here the binder is the campaign's nonce, so that one key serves all clients of
 a campaign and a batch of seeds is one AES call; docs/security.md says what that costs. A tree node needs only block 0
 under several keys, which share the same sigma buffer: `left` and `right` for the children, `value` for what they carry,
-those three and `leaf` for the values of a terminal node's leaves, `check 0` and `check 1` for its check
-(`fss/check.py`).
+those three and `leaf 3` to `leaf 7` for the values of a terminal node's leaves, two each, `check 0` and `check 1` for
+its check (`fss/check.py`).
 
 Seeds are pairs of little-endian uint64 words, held as two arrays `lo` and `hi`; only AES sees them side by side.
 """
@@ -73,18 +73,18 @@ def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
     return (stream ^ rows).tobytes()[:length]
 
 
-USES = b"left", b"right", b"value", b"leaf", b"check 0", b"check 1"
+LEAVES = b"left", b"right", b"value", b"leaf 3", b"leaf 4", b"leaf 5", b"leaf 6", b"leaf 7"
+USES = *LEAVES, b"check 0", b"check 1"
 
 
 class TreePrg:
     """The hashes of a node, and their AES keys, one after the other."""
 
     def __init__(self, binder: bytes) -> None:
-        left, right, value, leaf, *check = (Aes(use, binder) for use in USES)
-        self.value = value
+        hashes = [Aes(use, binder) for use in USES]
+        self.leaves, self.check = hashes[: len(LEAVES)], hashes[len(LEAVES) :]
+        left, right, self.value = self.leaves[:3]
         self.sides = left, right
-        self.leaves = left, right, value, leaf
-        self.check = check
         self.keys = b"".join(derive_key(use, binder) for use in USES)
 
 

@@ -1,4 +1,4 @@
-"""What a party adds to a key so that two servers can check it without learning anything: 112 bytes for each.
+"""What a party adds to a key so that two servers can check it without learning anything: 176 bytes for each.
 
 A proof has, for m leaves in a terminal node (docs/security.md says why they suffice):
 
@@ -24,8 +24,8 @@ from fss.path import Ends, mask_of, select
 from fss.polynomial import inverse, quotients, vanishing
 from fss.prg import as_bytes, sigma, tree_prg
 
-# w, a share of it, and shares of q at up to nine points.
-RAND_WORDS = 11
+# w, a share of it, and shares of q at up to 17 points.
+RAND_WORDS = 19
 RAND_BYTES = 8 * RAND_WORDS
 
 

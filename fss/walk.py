@@ -167,7 +167,7 @@ class Walker:
         np.bitwise_xor(second, fix_hi, out=child[HI])
 
     def _finish(self, batch: KeyBatch, block: Block, state: Words, sink: Sink) -> None:
-        """The terminal nodes: each of up to four hashes gives the values of two leaves."""
+        """The terminal nodes: each of up to eight hashes gives the values of two leaves."""
         f, terminal = self._sigma(state), block.terminal()
         v, fix = f.v[: len(terminal.leaves)], f.fix[0]
         first, hashed = batch.type.level(batch.type.depth), -1

@@ -23,15 +23,15 @@ NOT_AGREED = "this server's operator has not agreed to sealing; uploads go on"
 
 
 def key(campaign: Campaign) -> int:
-    """A key of D bits: header, root, control bits; a correction per level; eight leaves in the last three levels."""
+    """A key of D bits: header, root, control bits; a correction per level; sixteen leaves in the last four levels."""
     level = 3 if campaign.scheme == "dcf" else 2
-    leaf_bits = min(3, campaign.bits)
+    leaf_bits = min(4, campaign.bits)
     return 8 + 8 * (3 + level * (campaign.bits - leaf_bits) + (1 << leaf_bits))
 
 
 def proof(campaign: Campaign) -> int:
     """Four corrections, a mask, and a polynomial at one point more than there are leaves."""
-    return ELEMENT * (4 + 2 + (1 << min(3, campaign.bits))) if campaign.checked else 0
+    return ELEMENT * (4 + 2 + (1 << min(4, campaign.bits))) if campaign.checked else 0
 
 
 def descriptions(campaign: Campaign) -> int:

@@ -17,8 +17,8 @@ MANY = 64
 TIMES = 20
 HASHED = 1 << 20
 
-# Blocks a point that the scheme needs: two or three an inner node, four a terminal one or six with a check; 8 leaves
-BLOCKS = {"dcf": 0.875, "dpf": 0.75, "dcf checked": 1.125, "dpf checked": 1.0}
+# Blocks a point that the scheme needs: two or three an inner node, eight a terminal one or ten with a check; 16 leaves
+BLOCKS = {"dcf": 0.6875, "dpf": 0.625, "dcf checked": 0.8125, "dpf checked": 0.75}
 
 _WHOLE = f"native: {{}} whole domain, D = {DOMAIN_BITS}, "
 _ONE = f"native: one key alone over one of {MANY}, whole domain, D = {DOMAIN_BITS}; the largest of {{}}"

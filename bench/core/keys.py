@@ -149,7 +149,7 @@ def _check_results(ns: dict[str, float], block: float) -> list[Result]:
         Result.at_most("native_checked_domain_vs_aes", _over(checked, block), 0.95, what),
         Result.at_most("dcf_gen_checked_vs_plain", ns["numpy proved"] / ns["numpy gen"], 1.5, _PROVED),
         Result("native_dcf_gen_checked_vs_plain", _over(proved, gen), f"native, proofs by numpy: {_PROVED}"),
-        Result.at_most("proof_bytes", proof, 112, "bytes that a proof adds to a key, for each server"),
+        Result.at_most("proof_bytes", proof, 176, "bytes that a proof adds to a key, for each server"),
     ]
 
 

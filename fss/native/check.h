@@ -11,7 +11,8 @@ enum { LOW, MIDDLE, CONTROLS, PREVIOUS, LEAVES, RUNNING = LEAVES + MAX_LEAVES };
 enum { FOLD_RUNNING_EVERY = 3 };
 
 /* Rows of each lane's own weights, where lanes are at different nodes, and then of what is seen. */
-enum { PLANES = WEIGHTS };
+enum { PLANES = SEEN_ROWS + MAX_LEAVES };
+_Static_assert((int)PLANES >= WEIGHTS && (int)PLANES >= SEEN_ROWS + MAX_LEAVES, "a lane's weights and what is seen must fit");
 
 /* A stripe at a terminal node. Plain values: the compiler need not fear that storing a sum changes them. */
 struct stripe {

@@ -13,9 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LEFT, RIGHT, VALUE, LEAF, CHECK_0, CHECK_1, HASHES }; /* the first four hash pairs of leaves too */
+enum { MAX_BITS = 32, MAX_LEAF_BITS = 4, MAX_LEAVES = 1 << MAX_LEAF_BITS, PAIRS = MAX_LEAVES / 2, ROUND_KEYS = 11 };
+
+/* The first hashes give the values of pairs of leaves too, and some give nothing else. */
+enum { LEFT, RIGHT, VALUE, CHECK_0 = PAIRS, CHECK_1, HASHES };
 enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
-enum { MAX_BITS = 32, MAX_LEAVES = 8, PAIRS = MAX_LEAVES / 2, ROUND_KEYS = 11 };
 
 /* Elements that a terminal node's state is hashed to for its check, and rows of `seen` above those of the leaves. */
 enum { CHECKS = 4, WEIGHTS = 3 * CHECKS + 1, SEEN_ROWS = 2 };
@@ -89,7 +91,7 @@ int fss_sets(const struct set *sets[MAX_SETS]);
 
 void fss_schedule(struct schedule *schedule, const uint8_t keys[HASHES][16]);
 
-static inline int leaf_bits(const struct shape *s) { return s->bits < 3 ? s->bits : 3; }
+static inline int leaf_bits(const struct shape *s) { return s->bits < MAX_LEAF_BITS ? s->bits : MAX_LEAF_BITS; }
 static inline int depth(const struct shape *s) { return s->bits - leaf_bits(s); }
 static inline int leaves(const struct shape *s) { return 1 << leaf_bits(s); }
 static inline int level_word(const struct shape *s, int level) { return FIRST_LEVEL + level * (2 + s->has_values); }

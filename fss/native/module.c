@@ -41,7 +41,7 @@ static int get_shape(struct shape *shape, struct schedule *schedule, int has_val
 {
     *shape = (struct shape){has_values != 0, bits};
     if (need(bits >= 1 && bits <= MAX_BITS, "bits must be 1 to 32")) return -1;
-    if (need(keys->len == 16 * HASHES, "there must be 96 bytes of AES keys")) return -1;
+    if (need(keys->len == 16 * HASHES, "there must be 160 bytes of AES keys")) return -1;
     fss_schedule(schedule, keys->buf);
     return 0;
 }

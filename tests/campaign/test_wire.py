@@ -126,7 +126,7 @@ def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> 
         (PROVED[:-1], True, "3 uploads make"),
         (PROVED + b"\0", True, "3 uploads make"),
         (PROVED[:60] + struct.pack("<I", PROOF - 8) + PROVED[64:], True, f"the upload says {PROOF - 8}"),
-        (PROVED[:-8] + b"\xff" * 8, True, "proof 2, word 13: expected an element of Z_p"),
+        (PROVED[:-8] + b"\xff" * 8, True, "proof 2, word 21: expected an element of Z_p"),
         (PROVED[: 64 + ENTRY - 8] + b"\xff" * 8 + PROVED[64 + ENTRY :], True, "key 0, word .*: expected an element"),
     ],
 )

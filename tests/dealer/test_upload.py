@@ -194,7 +194,7 @@ def test_share_is_reproducible_and_prints_nothing() -> None:
 
     first, second = (dealer.share([5, 6], campaign, rand=rand) for _ in range(2))
     assert first.envelope(0) == second.envelope(0)
-    assert repr(first) == "<Shared 2 values, 216 bytes to each server>"
+    assert repr(first) == "<Shared 2 values, 256 bytes to each server>"
 
 
 @pytest.mark.parametrize("scheme", ["dcf", "dpf"])
@@ -202,7 +202,7 @@ def test_envelopes_with_proofs_pass_the_check(scheme: str) -> None:
     campaign, unchecked = (new_campaign(grid=DAYS, scheme=scheme, checked=checked) for checked in (True, False))
     shared = dealer.share([5, 6, 200], campaign)
     plain = dealer.share([5, 6, 200], unchecked)
-    assert len(shared.envelope(0)) == len(plain.envelope(0)) + 3 * 112
+    assert len(shared.envelope(0)) == len(plain.envelope(0)) + 3 * 176
     challenge = derive(campaign.key_type(0).scheme, campaign.bits, campaign.digest, bytes(32), bytes(32))
     told = []
     for server in (0, 1):

@@ -11,7 +11,7 @@ from fss.keys import KeyType, Scheme
 from tests.fss.forge import Forger, Uploads, changed
 from tests.oracle.fss import P
 
-ALPHAS = [0, 7, 8, 13, 31]
+ALPHAS = [0, 15, 16, 29, 63]
 
 
 def payloads(forger: Forger) -> Uploads:
@@ -41,7 +41,7 @@ def bumps(forger: Forger) -> Uploads:
     """Two steps, in one node or in two."""
     uploads = forger.uploads()
     for delta in ([1, 1], [1, -1, 1], [1, 0, 0, -1]):
-        pair = forger.keys(12)
+        pair = forger.keys(24)
         for key in pair:
             for leaf, d in enumerate(delta):
                 key.leaf_cw[leaf] = (key.leaf_cw[leaf] + d) % P
@@ -49,7 +49,7 @@ def bumps(forger: Forger) -> Uploads:
     # Two nodes whose control bits differ: corrections fit at one of them only.
     for level in (0, 1):
         for node in range(4):
-            pair = forger.keys(12)
+            pair = forger.keys(24)
             for key in pair:
                 key.t_left_cw[level] ^= 1
             if len(forger.special(pair)) > 1:
@@ -72,7 +72,7 @@ def words(forger: Forger) -> Uploads:
     type = KeyType(Scheme[forger.scheme.upper()], forger.bits, 0, forger.binder)
     for word, at in ((word, at) for at in ((0, 1), (0,), (1,)) for word in range(type.words)):
         by = _change_of(type, word, forger.rng)
-        pair = forger.keys(int(forger.rng.integers(32)))
+        pair = forger.keys(int(forger.rng.integers(64)))
         words = [
             changed(forger.words(key), word, lambda w, by=by: (w ^ by) % P if by < 1 << 16 else w ^ by)  # type: ignore[misc]
             if b in at
@@ -89,7 +89,7 @@ def words(forger: Forger) -> Uploads:
 def proofs(forger: Forger) -> Uploads:
     """Every word of a proof changed in turn, at either server and at both."""
     uploads = forger.uploads()
-    for word in range(14):
+    for word in range(22):
         for at in ((0,), (1,), (0, 1)):
             pair = forger.keys(11)
             proofs = forger.best(pair)
@@ -133,7 +133,7 @@ def noise(forger: Forger) -> Uploads:
 def others(forger: Forger) -> Uploads:
     """Proofs that were made for another key, or for other corrections."""
     uploads = forger.uploads()
-    mine, same, other = forger.keys(12), forger.keys(12), forger.keys(13)
+    mine, same, other = forger.keys(24), forger.keys(24), forger.keys(13)
     proof = forger.best(mine)
     uploads.add(same, proof)  # replayed for another key of the same value
     uploads.add(other, proof)  # for another value

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from fss import KeyBatch, Scheme
 from fss.challenge import Challenge, derive
 from fss.check import accept, sum_and_messages
-from fss.proof import Proofs
+from fss.proof import RAND_BYTES, Proofs
 from tests.fss.helpers import BINDER
 from tests.oracle.check import CheckOracle
 from tests.oracle.fss import Key, P, control, parse
 
-BITS = 5
+BITS = 6
 SEEDS = b"0" * 32, b"1" * 32
 
 Proof = list[int]
@@ -51,7 +51,7 @@ class Forger:
         return [int.from_bytes(body[i : i + 8], "little") for i in range(0, len(body), 8)]
 
     def key(self, party: int, words: Words) -> Key:
-        head = bytes([2, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, party, 0, 0, 0, 0])
+        head = bytes([3, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, party, 0, 0, 0, 0])
         return parse(head + b"".join(w.to_bytes(8, "little") for w in words))
 
     def special(self, pair: tuple[Key, Key]) -> list[int]:
@@ -63,7 +63,7 @@ class Forger:
         """Corrections that fit at one node, and the polynomial for whatever the keys share."""
         special = self.special(pair)
         at = node if node is not None else special[0] if special else 0
-        return self.oracle.prove(pair, at, self.rng.bytes(88))
+        return self.oracle.prove(pair, at, self.rng.bytes(RAND_BYTES))
 
 
 @dataclass

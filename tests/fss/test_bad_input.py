@@ -45,7 +45,7 @@ CASES: list[tuple[str, type[FssError], str, Callable[[], object]]] = [
     ("dcf keys for dpf", KeyMismatchError, "these are DCF keys, expected DPF", lambda: dpf.at_point(KEYS[0], 1)),
     ("whole domain too large", DomainError, "at most 26 bits", lambda: dcf.sum_over_domain(make(dcf, [1], 32)[0])),
     ("wrong dtype", ShapeError, "uint64", lambda: KeyBatch(KEYS[0].type, KEYS[0].words.astype(np.int64))),
-    ("wrong shape", ShapeError, r"\(14, keys\), got \(13, 3\)", lambda: KeyBatch(KEYS[0].type, KEYS[0].words[1:])),
+    ("wrong shape", ShapeError, r"\(19, keys\), got \(18, 3\)", lambda: KeyBatch(KEYS[0].type, KEYS[0].words[1:])),
     ("key-major", ShapeError, "level-major", lambda: KeyBatch(KEYS[0].type, np.asfortranarray(KEYS[0].words))),
     ("a third party", DomainError, "party must be 0 or 1, got 2", lambda: KeyType(Scheme.DCF, 4, 2, BINDER)),
     ("both parties' keys", KeyMismatchError, "party 1 where party 0", lambda: KeyBatch.concatenate(KEYS)),

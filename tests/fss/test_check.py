@@ -25,7 +25,7 @@ from fss import (
 )
 from fss import challenge as ch
 from fss.check import Messages, accept, sum_and_messages
-from fss.proof import Proofs, proof_bytes
+from fss.proof import RAND_BYTES, Proofs, proof_bytes
 from tests.fss.helpers import BINDER, NAMES, SCHEMES
 from tests.oracle.check import CheckOracle
 from tests.oracle.fss import parse
@@ -82,7 +82,7 @@ def test_keys_are_those_without_a_proof(scheme: ModuleType) -> None:
 
 
 @both_schemes
-@pytest.mark.parametrize("bits", [1, 2, 3, 4, 6])
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 6])
 def test_proofs_challenges_and_messages_equal_the_scalar_oracle(scheme: ModuleType, bits: int) -> None:
     n = min(1 << bits, 9)
     alphas = np.arange(n) * 7 % (1 << bits)
@@ -100,7 +100,7 @@ def test_proofs_challenges_and_messages_equal_the_scalar_oracle(scheme: ModuleTy
     told = messages(keys, proofs, c)
     for i in range(n):
         pair = parse(keys[0][i : i + 1].to_bytes()), parse(keys[1][i : i + 1].to_bytes())
-        expected = oracle.prove(pair, int(alphas[i]) // oracle.m, rand[88 * i : 88 * i + 88])
+        expected = oracle.prove(pair, int(alphas[i]) // oracle.m, rand[RAND_BYTES * i : RAND_BYTES * (i + 1)])
         for b in (0, 1):
             assert proofs[b].words[:, i].tolist() == expected[b]
             assert tuple(told[b].words[:, i].tolist()) == oracle.message(pair[b], expected[b], theirs)
@@ -149,17 +149,17 @@ def test_proofs_are_strict_bytes(scheme: ModuleType) -> None:
     keys, proofs = proved(scheme, [1, 9, 200], 8)
     for k, p in zip(keys, proofs, strict=True):
         data = p.to_bytes()
-        assert len(data) == 3 * 112 == 3 * proof_bytes(k.type)
+        assert len(data) == 3 * 176 == 3 * proof_bytes(k.type)
         assert np.array_equal(Proofs.from_bytes(data, k.type).words, p.words)
         for bad, message in (
-            (data[:-1], "has 112 bytes; got 335 bytes, which is 2 proofs and 111 bytes more"),
+            (data[:-1], "has 176 bytes; got 527 bytes, which is 2 proofs and 175 bytes more"),
             (data + b"\0", "3 proofs and 1 bytes more"),
-            (data[:-8] + field.P.to_bytes(8, "little"), "proof 2, word 13: expected an element of Z_p"),
+            (data[:-8] + field.P.to_bytes(8, "little"), "proof 2, word 21: expected an element of Z_p"),
             (b"\xff" * 8 + data[8:], "proof 0, word 0: expected"),
         ):
             with pytest.raises(CheckFormatError, match=message):
                 Proofs.from_bytes(bad, k.type)
-    assert repr(proofs[0]) == "<Proofs 3 of 112 bytes>"
+    assert repr(proofs[0]) == "<Proofs 3 of 176 bytes>"
 
 
 @given(st.binary(max_size=300))
@@ -204,7 +204,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         sum_and_messages(KeyBatch(keys[0].type, words), proofs[0], c)
     with pytest.raises(DomainError, match="more than 20 bits cannot be checked"):
         dcf.gen_proved([1], bits=21, binder=BINDER, rand=bytes(dcf.PROVED_RAND_BYTES))
-    with pytest.raises(ShapeError, match="120 bytes a key, 240 for 2 keys; got 100"):
+    with pytest.raises(ShapeError, match="184 bytes a key, 368 for 2 keys; got 100"):
         dcf.gen_proved([1, 2], bits=6, binder=BINDER, rand=bytes(100))
 
 
@@ -233,7 +233,7 @@ def test_everything_that_a_challenge_is_made_of_changes_it() -> None:
         other = ch.derive(Scheme.DCF, 6, *(b"x" * 32 if i == at else s for i, s in enumerate(some)))
         assert other.tau != base.tau
         assert not np.array_equal(other.weights.control, base.weights.control)
-    assert base.tau > 8
+    assert base.tau > 16
     assert field.is_canonical(base.common)
     assert str(base.tau) not in repr(base)
 

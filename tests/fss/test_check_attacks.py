@@ -1,7 +1,7 @@
 """Dishonest parties against the check: every forgery is refused, and honest keys beside it are accepted.
 
 A forged key comes with a proof that is as good as its maker can make it (tests/fss/forge.py) and goes through the
-servers' own decoders. A single refusal is wrong with probability 2^-56 (docs/security.md); seeds are fixed.
+servers' own decoders. A single refusal is wrong with probability 2^-55 (docs/security.md); seeds are fixed.
 """
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 
 from fss import field
 from fss.check import F, Messages, Q, accept, sum_and_messages
+from fss.proof import RAND_BYTES
 from tests.fss.attacks import ATTACKS
 from tests.fss.forge import Forger, Uploads, challenge
 from tests.oracle.check import divided, through, times, zeros_at
@@ -20,7 +21,7 @@ both_schemes = pytest.mark.parametrize("scheme", ["dcf", "dpf"])
 
 def refused(uploads: Uploads, forger: Forger) -> None:
     """All of these are refused, and an honest key at either end is not."""
-    honest = [forger.keys(alpha) for alpha in (3, 30)]
+    honest = [forger.keys(alpha) for alpha in (3, 60)]
     mixed = forger.uploads()
     mixed.add(honest[0], forger.best(honest[0]))
     for pair, proofs in zip(uploads.keys, uploads.proofs, strict=True):
@@ -41,7 +42,7 @@ def test_attacks(scheme: str, attack: str) -> None:
 def test_a_proof_the_wrong_way_round_is_the_same_proof(scheme: str) -> None:
     """What a server adds to f is its own steps all the same."""
     forger, uploads = Forger(scheme), Uploads(scheme)
-    pair = forger.keys(12)
+    pair = forger.keys(24)
     proof = forger.best(pair)
     uploads.add(pair, (proof[1], proof[0]))
     assert uploads.accepted().all()
@@ -51,7 +52,7 @@ def test_a_proof_the_wrong_way_round_is_the_same_proof(scheme: str) -> None:
 def test_whoever_knows_the_challenge_passes(scheme: str) -> None:
     """So these tests can fail, and so the challenge is secret until nothing can be uploaded."""
     forger, c = Forger(scheme), challenge(scheme)
-    pair = forger.keys(12)
+    pair = forger.keys(24)
     for key in pair:
         key.leaf_cw[0], key.leaf_cw[1] = (key.leaf_cw[0] + 500) % P, (key.leaf_cw[1] - 500) % P
     uploads = Uploads(scheme)
@@ -59,7 +60,7 @@ def test_whoever_knows_the_challenge_passes(scheme: str) -> None:
     assert not uploads.accepted()[0]
     told = [sum_and_messages(*uploads.of_server(b), c)[1].words[:, 0].tolist() for b in (0, 1)]
     f, q = (told[0][F] + told[1][F]) % P, (told[0][Q] + told[1][Q]) % P
-    missing = (f * f - f) * pow(value_at(zeros_at(8), c.tau), -1, P) - q
+    missing = (f * f - f) * pow(value_at(zeros_at(16), c.tau), -1, P) - q
     uploads.proofs[0][0][5] = (uploads.proofs[0][0][5] + missing * pow(int(c.lagrange[0]), -1, P)) % P
     assert uploads.accepted()[0]
     assert not uploads.accepted(number=1)[0]
@@ -76,8 +77,9 @@ def test_a_server_that_shifts_its_share_learns_nothing_from_the_answer(scheme: s
     for masked in (True, False):
         uploads, leaves = Uploads(scheme), list(range(m))
         for leaf in leaves:
-            pair = forger.keys(8 + leaf)
-            rand = forger.rng.bytes(88) if masked else bytes(8) + forger.rng.bytes(80)
+            pair = forger.keys(m + leaf)
+            w = forger.rng.bytes(8) if masked else bytes(8)
+            rand = w + forger.rng.bytes(RAND_BYTES - 8)
             uploads.add(pair, forger.oracle.prove(pair, 1, rand))
         told = [sum_and_messages(*uploads.of_server(b), c)[1] for b in (0, 1)]
         assert accept(told[0], told[1], c).all()

@@ -8,11 +8,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from fss.proof import check_hashes
+from fss.proof import RAND_BYTES, check_hashes
 from tests.fss.forge import SEEDS, Forger, Uploads
 from tests.fss.helpers import BINDER
 from tests.oracle.check import CheckOracle
-from tests.oracle.fss import Key, Node, Oracle, P, control, hash_block, with_control, words, xor
+from tests.oracle.fss import LEAVES, Key, Node, Oracle, P, control, hash_block, with_control, words, xor
 
 A_BILLION = 10**9
 
@@ -21,7 +21,7 @@ def test_words_that_both_keys_share_must_be_compared() -> None:
     """Leaf words of server 1 are smaller by a: every node where both control bits are set adds a to the curve."""
     forger = Forger("dpf")
     oracle = forger.oracle
-    pair = forger.keys(12)
+    pair = forger.keys(24)
     node = forger.special(pair)[0]
     pair[1].leaf_cw[0] = (pair[1].leaf_cw[0] - A_BILLION) % P
     g = control(oracle.state(pair[0], node)) - control(oracle.state(pair[1], node))
@@ -33,7 +33,7 @@ def test_words_that_both_keys_share_must_be_compared() -> None:
     proofs = forger.best(pair, node)
     for number in range(5):
         drawn = oracle.challenge(number.to_bytes(32, "big"), *SEEDS)
-        assert CheckOracle("dpf", 5, BINDER, common_words=False).accepts(pair, proofs, drawn)
+        assert CheckOracle("dpf", 6, BINDER, common_words=False).accepts(pair, proofs, drawn)
         assert not oracle.accepts(pair, proofs, drawn)
     uploads = Uploads("dpf")
     uploads.add(pair, proofs)
@@ -42,24 +42,24 @@ def test_words_that_both_keys_share_must_be_compared() -> None:
 
 def test_the_control_bit_must_be_hashed() -> None:
     """Equal seeds everywhere, control bits that differ everywhere, corrections of 0: leaf words count at every node."""
-    draft = CheckOracle("dpf", 5, BINDER, control_in_hash=False)
+    draft = CheckOracle("dpf", 6, BINDER, control_in_hash=False)
     for attempt in range(100):
         seed = np.random.default_rng(attempt).bytes(16)
-        keys = [Key("dpf", 5, b, with_control(seed, b), [bytes(16)] * 2, [1, 1], [1, 1], [], [0] * 8) for b in (0, 1)]
+        keys = [Key("dpf", 6, b, with_control(seed, b), [bytes(16)] * 2, [1, 1], [1, 1], [], [0] * 16) for b in (0, 1)]
         pair = keys[0], keys[1]
         signs = [control(draft.state(pair[0], k)) - control(draft.state(pair[1], k)) for k in range(4)]
         if sum(signs):
             break
     assert all(signs)
     for key in pair:
-        key.leaf_cw = [pow(sum(signs), -1, P), *[0] * 7]
+        key.leaf_cw = [pow(sum(signs), -1, P), *[0] * 15]
     shared = [sum(column) % P for column in zip(*(draft.shares(key) for key in pair), strict=True)]
     assert sum(x != 0 for x in shared) == 4
     drawn = draft.challenge(bytes(32), *SEEDS)
-    proofs = draft.prove(pair, 0, np.random.default_rng(1).bytes(88))
+    proofs = draft.prove(pair, 0, np.random.default_rng(1).bytes(RAND_BYTES))
     assert proofs[0][:4] == [0, 0, 0, 0]
     assert draft.accepts(pair, proofs, drawn)
-    oracle = CheckOracle("dpf", 5, BINDER)
+    oracle = CheckOracle("dpf", 6, BINDER)
     assert not oracle.accepts(pair, proofs, drawn)
     uploads = Uploads("dpf")
     uploads.add(pair, proofs)
@@ -97,7 +97,7 @@ def swapped_states(tree: ToyTree) -> tuple[Key, Key]:
             (l0, r0, *_), (l1, r1, *_) = (tree.node(root) for root in roots)
             cw = with_control(xor(r0, l1), 0)
             t_left, t_right = control(r0) ^ control(l1), control(l0) ^ control(r1)
-            keys = [Key("dpf", 4, b, roots[b], [cw], [t_left], [t_right], [], [7] * 8) for b in (0, 1)]
+            keys = [Key("dpf", 5, b, roots[b], [cw], [t_left], [t_right], [], [7] * 16) for b in (0, 1)]
             return keys[0], keys[1]
     raise AssertionError("no collision")
 
@@ -108,8 +108,8 @@ def swapped_states(tree: ToyTree) -> tuple[Key, Key]:
 )
 def test_nodes_must_be_numbered(numbered: bool, totals: bool, accepted: bool) -> None:
     """Two nodes with swapped states satisfy the same corrections. Without z only the total refuses them."""
-    oracle = CheckOracle("dpf", 4, BINDER, numbered=numbered, totals=totals)
-    oracle.tree = ToyTree("dpf", 4, BINDER)
+    oracle = CheckOracle("dpf", 5, BINDER, numbered=numbered, totals=totals)
+    oracle.tree = ToyTree("dpf", 5, BINDER)
     pair = swapped_states(oracle.tree)
     states = [[oracle.state(key, k) for key in pair] for k in (0, 1)]
     assert states[0] == states[1][::-1]
@@ -117,7 +117,7 @@ def test_nodes_must_be_numbered(numbered: bool, totals: bool, accepted: bool) ->
     shared = [sum(column) % P for column in zip(*(oracle.shares(key) for key in pair), strict=True)]
     assert any(shared)
     assert oracle.in_total(pair[0]) == [-x % P for x in oracle.in_total(pair[1])]
-    proofs = oracle.prove(pair, 0, np.random.default_rng(1).bytes(88))
+    proofs = oracle.prove(pair, 0, np.random.default_rng(1).bytes(RAND_BYTES))
     assert oracle.accepts(pair, proofs, oracle.challenge(bytes(32), *SEEDS)) is accepted
 
 
@@ -156,7 +156,7 @@ def test_the_hashes_of_a_check_are_not_those_of_the_tree() -> None:
     elements = Counter(int(x) for plane in check_hashes(BINDER, lo, hi) for x in plane)
     for x in range(100):
         seed = x.to_bytes(16, "little")
-        elements.update(v & P for use in ("left", "right", "value", "leaf") for v in tree_words(tree, use, seed))
+        elements.update(v & P for use in LEAVES for v in tree_words(tree, use, seed))
     assert max(elements.values()) == 1
 
 

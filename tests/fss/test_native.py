@@ -80,7 +80,7 @@ def test_random_batches(data: st.DataObject) -> None:
 @both_schemes
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 511, 512, 513, 1024, 1100, 8200])
 def test_every_way_to_fill_stripes_groups_and_chunks(scheme: ModuleType, n: int) -> None:
-    pair = make(scheme, np.arange(n) % 32, 5)
+    pair = make(scheme, np.arange(n) % 64, 6)
     for keys in pair:
         same(lambda keys=keys: all_shares(scheme, keys, [3, 17, 18], 2))  # type: ignore[misc]
         same(lambda keys=keys: all_shares(scheme, keys, np.arange(33) % 32, 2))  # type: ignore[misc]
@@ -95,7 +95,7 @@ def whole(scheme: ModuleType, keys: KeyBatch) -> list[Words]:
 
 
 @both_schemes
-@pytest.mark.parametrize("bits", [6, 9])
+@pytest.mark.parametrize("bits", [6, 10])
 def test_few_keys_walk_from_many_nodes(scheme: ModuleType, bits: int) -> None:
     """Every number of keys up to a group and beyond: 32 lanes hold 32 nodes of one key, 2 of each of 16, 1 of 17."""
     pair = make(scheme, np.arange(130) * 37 % (1 << bits), bits)
@@ -168,17 +168,17 @@ def arguments(function: str) -> list[object]:
         return [np.zeros(9, np.uint64)]
     if function == "hash_alone":
         return [1]
-    keys = make(dcf, [1, 2, 3], 4)[0]
-    fixed: list[object] = [True, 4, AES_KEYS]
+    keys = make(dcf, [1, 2, 3], 5)[0]
+    fixed: list[object] = [True, 5, AES_KEYS]
     if function == "gen":
         n = np.zeros(3, np.uint64)
         ends = np.zeros((4, 3), np.uint64)
         return [*fixed, n, np.zeros((3, 4), np.uint64), n, keys.words.copy(), keys.words.copy(), ends]
     if function == "observe":
-        rows = np.zeros((10, 3), np.uint64)
-        return [*fixed, keys.words, np.zeros((2, 13), np.uint64), np.zeros(16, np.uint64), rows]
-    out = np.zeros(16 if function == "add" else (16, 3), np.uint64)
-    return [*fixed, keys.words, np.arange(16, dtype=np.uint64), out]
+        rows = np.zeros((18, 3), np.uint64)
+        return [*fixed, keys.words, np.zeros((2, 13), np.uint64), np.zeros(32, np.uint64), rows]
+    out = np.zeros(32 if function == "add" else (32, 3), np.uint64)
+    return [*fixed, keys.words, np.arange(32, dtype=np.uint64), out]
 
 
 def spoilt(value: object) -> st.SearchStrategy[object]:
@@ -229,33 +229,33 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
     [
         ("add", 1, 0, "bits must be 1 to 32"),
         ("add", 1, 33, "bits must be 1 to 32"),
-        ("add", 2, bytes(95), "96 bytes of AES keys"),
-        ("add", 1, 5, r"words must have shape \(words, keys\)"),
+        ("add", 2, bytes(159), "160 bytes of AES keys"),
+        ("add", 1, 6, r"words must have shape \(words, keys\)"),
         ("add", 0, False, r"words must have shape \(words, keys\)"),
         ("add", 4, np.array([2, 1], np.uint64), "sorted and distinct"),
         ("add", 4, np.array([1, 1], np.uint64), "sorted and distinct"),
-        ("add", 4, np.array([16], np.uint64), "in the domain"),
+        ("add", 4, np.array([32], np.uint64), "in the domain"),
         ("add", 4, np.zeros(0, np.uint64), "points must be"),
-        ("add", 5, np.zeros(15, np.uint64), "one row for each point"),
-        ("add", 5, np.zeros((16, 3), np.uint64), "out must be a uint64 array of 1 dimensions"),
-        ("each", 5, np.zeros((16, 2), np.uint64), "one row for each point"),
-        ("each", 5, np.zeros((15, 3), np.uint64), "one row for each point"),
+        ("add", 5, np.zeros(31, np.uint64), "one row for each point"),
+        ("add", 5, np.zeros((32, 3), np.uint64), "out must be a uint64 array of 1 dimensions"),
+        ("each", 5, np.zeros((32, 2), np.uint64), "one row for each point"),
+        ("each", 5, np.zeros((31, 3), np.uint64), "one row for each point"),
         ("gen", 4, np.zeros((3, 3), np.uint64), r"rand must have shape \(keys, 4\)"),
         ("gen", 4, np.zeros((3, 8), np.uint64)[:, :4], "rand must be contiguous"),
         ("gen", 5, np.zeros(2, np.uint64), "one word a key"),
-        ("gen", 6, np.zeros((14, 2), np.uint64), r"words must have shape \(words, keys\)"),
-        ("gen", 7, np.zeros((13, 3), np.uint64), r"words must have shape \(words, keys\)"),
+        ("gen", 6, np.zeros((22, 2), np.uint64), r"words must have shape \(words, keys\)"),
+        ("gen", 7, np.zeros((21, 3), np.uint64), r"words must have shape \(words, keys\)"),
         ("gen", 8, np.zeros((3, 3), np.uint64), r"ends must have shape \(4, keys\)"),
         ("gen", 8, np.zeros((4, 2), np.uint64), r"ends must have shape \(4, keys\)"),
         ("observe", 4, np.zeros((3, 13), np.uint64), r"weights must have shape \(nodes, 13\)"),
         ("observe", 4, np.zeros((2, 12), np.uint64), r"weights must have shape \(nodes, 13\)"),
         ("observe", 4, np.zeros((2, 26), np.uint64)[:, :13], r"weights must have shape \(nodes, 13\)"),
-        ("observe", 5, np.zeros(15, np.uint64), "one row for each point"),
-        ("observe", 6, np.zeros((9, 3), np.uint64), r"seen \(2 \+ leaves, keys\)"),
+        ("observe", 5, np.zeros(31, np.uint64), "one row for each point"),
+        ("observe", 6, np.zeros((17, 3), np.uint64), r"seen \(2 \+ leaves, keys\)"),
         ("canonical", 0, np.zeros((1, 3), np.uint64), "words must be a uint64 array of 1 dimensions"),
         ("canonical", 0, np.zeros(25, np.uint8)[1:].view(np.uint64), "words must be aligned"),
         ("hash_alone", 0, -1, "stripes must not be negative"),
-        ("observe", 6, np.zeros((10, 2), np.uint64), r"seen \(2 \+ leaves, keys\)"),
+        ("observe", 6, np.zeros((18, 2), np.uint64), r"seen \(2 \+ leaves, keys\)"),
     ],
 )
 def test_wrong_sizes_are_named(function: str, at: int, value: object, message: str) -> None:
@@ -289,7 +289,7 @@ def test_the_known_answer_is_numpy_s_and_every_set_gives_it() -> None:
     seeds, seen = np.frombuffer(rand, np.uint64).reshape(-1, 4), hashlib.sha256()
     with using("numpy"):
         for scheme in (dcf, dpf):
-            type = KeyType(KINDS[scheme], 5, 0, b"self-test")
+            type = KeyType(KINDS[scheme], 6, 0, b"self-test")
             words = np.empty((type.words, 70), np.uint64), np.empty((type.words, 70), np.uint64)
             ends = current().gen(type, scheme._fill, alphas, seeds, beta, words)
             states = np.stack([ends.lo[0], ends.hi[0], ends.lo[1], ends.hi[1]])

@@ -45,7 +45,7 @@ static void try_one(const struct set *set, const struct answer *a)
                           {{(char *)words[0], stride}, {(char *)words[1], stride}}, {(char *)ends, stride}};
     if (set->gen(&job)) abort();
     for (int b = 0; b < 2; b++) {
-        uint64_t *each = calloc(a->answers + 1, 8), *sums = calloc(8 * a->nodes + 1, 8), seen[SEEN_ROWS + MAX_LEAVES];
+        uint64_t *each = calloc(a->answers + 1, 8), *sums = calloc(MAX_LEAVES * a->nodes + 1, 8), seen[SEEN_ROWS + MAX_LEAVES];
         struct eval_job at = {a->shape, &a->schedule, 1, {(char *)words[b], stride}, a->points, a->answers, NULL,
                               {(char *)each, stride}, NULL, {0}};
         if (set->eval(&at)) abort();

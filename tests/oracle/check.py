@@ -163,7 +163,7 @@ class CheckOracle:
 
     def prove(self, keys: tuple[Key, Key], node: int, rand: bytes) -> tuple[list[int], list[int]]:
         """Proofs as good as they can be, for keys that may share anything."""
-        drawn = [convert(int.from_bytes(rand[i : i + 8], "little")) for i in range(0, 88, 8)]
+        drawn = [convert(int.from_bytes(rand[i : i + 8], "little")) for i in range(0, len(rand), 8)]
         both = [sum(pair) % P for pair in zip(*(self.in_total(key) for key in keys), strict=True)]
         secret = [drawn[0], *self.quotient(drawn[0], both)]
         c = self.corrections(keys, node)

@@ -1,7 +1,7 @@
 """DCF and DPF, one key and one bit at a time, on Python integers and bytes.
 
 Follows Boyle et al. (Eurocrypt 2021) Figure 3 and Boyle, Gilboa, Ishai (CCS 2016) Figure 1 line by line, with the two
-changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a terminal node of up to eight leaves.
+changes that docs/paper.md describes: "alpha <= t" instead of "t < alpha", and a terminal node of up to sixteen leaves.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,8 @@ from Crypto.Cipher._mode_ecb import EcbMode
 from Crypto.Hash import TurboSHAKE128
 
 P = 2**61 - 1
-USES = "left", "right", "value", "leaf", "check 0", "check 1"
+LEAVES = "left", "right", "value", "leaf 3", "leaf 4", "leaf 5", "leaf 6", "leaf 7"
+USES = *LEAVES, "check 0", "check 1"
 
 
 def aes_key(dst: bytes, binder: bytes) -> bytes:
@@ -71,7 +72,7 @@ class Key:
     leaf_cw: list[int] = field(default_factory=list)
 
     def serialise(self, binder: bytes) -> bytes:
-        out = bytes([2, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, self.party]) + aes_key(b"tag", binder)[:4]
+        out = bytes([3, {"dcf": 1, "dpf": 2}[self.scheme], self.bits, self.party]) + aes_key(b"tag", binder)[:4]
         out += self.root
         both = zip(self.t_left_cw, self.t_right_cw, strict=True)
         out += sum((left ^ right) << i for i, (left, right) in enumerate(both)).to_bytes(8, "little")
@@ -88,7 +89,7 @@ def parse(data: bytes) -> Key:
     level = 24 if scheme == "dcf" else 16
     key, body = Key(scheme, bits, party, data[8:24]), data[32:]
     apart = int.from_bytes(data[24:32], "little")
-    for i in range(bits - min(3, bits)):
+    for i in range(bits - min(4, bits)):
         seed, body = body[:16], body[16:]
         key.seed_cw.append(with_control(seed, 0))
         key.t_left_cw.append(control(seed))
@@ -110,7 +111,7 @@ class Node(NamedTuple):
 class Oracle:
     def __init__(self, scheme: str, bits: int, binder: bytes) -> None:
         self.scheme, self.bits, self.binder = scheme, bits, binder
-        self.leaf_bits = min(3, bits)
+        self.leaf_bits = min(4, bits)
         self.depth = bits - self.leaf_bits
         self.keys = {name: aes_key(name.encode(), binder) for name in USES}
 
@@ -120,8 +121,8 @@ class Oracle:
         return Node(left, right, convert(v[0]), convert(v[1]))
 
     def leaves(self, seed: bytes) -> list[int]:
-        blocks = [hash_block(self.keys[side], seed) for side in ("left", "right", "value", "leaf")]
-        return [convert(w) for block in blocks for w in words(block)][: (1 << self.leaf_bits)]
+        blocks = [hash_block(self.keys[side], seed) for side in LEAVES[: 1 << self.leaf_bits >> 1]]
+        return [convert(w) for block in blocks for w in words(block)]
 
     def gen(self, alpha: int, beta: int, rand: bytes) -> tuple[Key, Key]:
         s = [with_control(rand[:16], 0), with_control(rand[16:], 1)]

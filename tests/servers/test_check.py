@@ -21,7 +21,7 @@ from tests.servers.conftest import new_campaign, values
 
 Counts = np.ndarray[Any, np.dtype[np.int64]]
 
-POSITIONS = {"kind": "linear", "values": "integer", "from": 0, "to": 31, "step": 1}
+POSITIONS = {"kind": "linear", "values": "integer", "from": 0, "to": 63, "step": 1}
 
 
 def exact_curve(pair: Pair, campaign: Campaign) -> Counts:
@@ -77,7 +77,7 @@ def test_honest_uploads_pass(pair: Pair) -> None:
 def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
     """All in one campaign, each party's keys among those of honest ones, and some at one server only."""
     campaign, bad = checked(pair, scheme=scheme), 0
-    positions = np.random.default_rng(1).integers(0, 32, 200)
+    positions = np.random.default_rng(1).integers(0, 64, 200)
     for number, (attack, some) in enumerate(zip(ATTACKS, np.array_split(positions, len(ATTACKS)), strict=True)):
         pair.upload_values(campaign, some)
         both = forged(campaign, attack, seed=number)
@@ -152,7 +152,7 @@ def test_proofs_are_required(pair: Pair) -> None:
     data[8:40] = campaign.digest
     answer = pair.upload(0, campaign, bytes(data))
     assert answer.status_code == 400
-    assert "proofs of this campaign have 112 bytes, the upload says 0" in answer.json()["detail"]
+    assert "proofs of this campaign have 176 bytes, the upload says 0" in answer.json()["detail"]
 
 
 def ask_peer(pair: Pair, role: int, campaign: Campaign, what: str, **message: Any) -> Any:

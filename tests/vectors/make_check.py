@@ -11,11 +11,11 @@ from tests.oracle.check import CheckOracle
 from tests.oracle.fss import Oracle, P
 
 BINDER, DIGEST, SEED0, SEED1 = (bytes(range(start, start + 32)) for start in (0, 32, 64, 96))
-CASES = [(1, 0), (1, 1), (2, 3), (3, 5), (4, 8), (4, 9), (8, 200)]
+CASES = [(1, 0), (1, 1), (2, 3), (3, 5), (4, 8), (4, 9), (5, 16), (5, 31), (8, 200)]
 
 
 def good(scheme: str, bits: int, alpha: int) -> dict[str, object]:
-    rand = np.random.default_rng([bits, alpha, 2]).bytes(120)
+    rand = np.random.default_rng([bits, alpha, 2]).bytes(184)
     oracle = CheckOracle(scheme, bits, BINDER)
     pair = Oracle(scheme, bits, BINDER).gen(alpha, 1, rand[:32])
     challenge = oracle.challenge(DIGEST, SEED0, SEED1)
@@ -52,11 +52,11 @@ def bad() -> list[dict[str, object]]:
     proof = bytes.fromhex(good("dcf", 8, 200)["proofs"][0])  # type: ignore[index]
     p = P.to_bytes(8, "little")
     changes = {
-        "short": (proof[:-1], "has 112 bytes; got 111 bytes, which is 0 proofs and 111 bytes more"),
+        "short": (proof[:-1], "has 176 bytes; got 175 bytes, which is 0 proofs and 175 bytes more"),
         "long": (proof + b"\0", "which is 1 proofs and 1 bytes more"),
         "correction": (proof[:24] + p + proof[32:], "proof 0, word 3: expected an element of Z_p"),
         "mask": (proof[:32] + b"\xff" * 8 + proof[40:], "proof 0, word 4: expected an element of Z_p"),
-        "quotient": (proof[:-8] + p, "proof 0, word 13: expected an element of Z_p"),
+        "quotient": (proof[:-8] + p, "proof 0, word 21: expected an element of Z_p"),
         "second": (proof + proof[:40] + p + proof[48:], "proof 1, word 5: expected an element of Z_p"),
     }
     return [{"name": name, "bits": 8, "proof": data.hex(), "error": error} for name, (data, error) in changes.items()]

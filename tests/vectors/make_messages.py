@@ -87,7 +87,7 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     positions = [page.position(thresholds, stratum, value) for stratum, value in VALUES[name]]
     count = len(positions)
     checked = fields.get("checked", True)
-    rand = named(f"{name} rand", count * (120 if checked else 32))
+    rand = named(f"{name} rand", count * (184 if checked else 32))
     ids = [named(f"{name} upload {i}", 16) for i in range(count)]
     wave = 3 if "waves" in fields else 0
     shares, _ = page.shares_of(fields, positions, bits, rand)

@@ -65,7 +65,7 @@ globalThis.probe = {
     const binder = shake256(utf8(`${seed} binder ${bits}`), 32);
     const raw = new Uint32Array(shake256(utf8(`${seed} alphas ${bits}`), 4 * count).buffer);
     const alphas = raw.map((x) => x >>> (32 - bits));
-    const rand = shake256(utf8(`${seed} rand ${bits}`), count * (proved ? 120 : 32));
+    const rand = shake256(utf8(`${seed} rand ${bits}`), count * (proved ? 184 : 32));
     return keys(bits, binder, alphas, rand, proved).map((out) => toHex(sha256(out)));
   },
   digest: (text) => toHex(digestOf(readJson(text))),

@@ -4,7 +4,7 @@
 import { HIGH_MASK, negHigh, negLow, settle } from "./field.js";
 import { TreePrg, binderTag } from "./prg.js";
 
-export const KEY_VERSION = 2;
+export const KEY_VERSION = 3;
 export const SCHEME_DCF = 1;
 export const RAND_BYTES = 32;
 const KEY_HEADER_BYTES = 8;
@@ -15,7 +15,7 @@ export class KeyType {
   constructor(bits, binder) {
     if (!Number.isInteger(bits) || bits < 1 || bits > 32) throw new Error(`keys have 1 to 32 bits, not ${bits}`);
     this.bits = bits;
-    this.leafBits = Math.min(3, bits);
+    this.leafBits = Math.min(4, bits);
     this.depth = bits - this.leafBits;
     this.leaves = 1 << this.leafBits;
     this.keyBytes = KEY_HEADER_BYTES + 8 * (3 + 3 * this.depth + this.leaves);
@@ -36,7 +36,7 @@ export class Generator {
     // Both parties' states, four words each: lo with the control bit on top, then hi.
     this.seeds = new Uint32Array(8);
     [this.values, this.left, this.right] = [0, 1, 2].map(() => new Uint32Array(8));
-    this.leafHashes = [0, 1, 2, 3].map(() => new Uint32Array(8));
+    this.leafHashes = Array.from({ length: 8 }, () => new Uint32Array(8));
     this.alphaValue = new Uint32Array(2); // V_alpha
     this.element = new Uint32Array(2);
   }
@@ -108,7 +108,7 @@ export class Generator {
     const c1 = (choose(right, l[1] ^ l[5], r[1] ^ r[5]) & ~TOP) | turnLeft;
     const c2 = choose(right, l[2] ^ l[6], r[2] ^ r[6]);
     const c3 = choose(right, l[3] ^ l[7], r[3] ^ r[7]);
-    const flag = (apart >>> 31) << level; // there are at most 29 levels
+    const flag = (apart >>> 31) << level; // there are at most 28 levels
     for (const out of outs) {
       out[to] = c0;
       out[to + 1] = c1;

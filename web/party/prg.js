@@ -1,4 +1,4 @@
-// The hashes of a tree's nodes: AES under six public keys of the campaign (fss/prg.py).
+// The hashes of a tree's nodes: AES under ten public keys of the campaign (fss/prg.py).
 //
 //     H(b) = AES(sigma(b)) xor sigma(b),  sigma(lo || hi) = hi || (hi xor lo)
 
@@ -16,12 +16,10 @@ export const binderTag = (binder) => deriveKey("tag", binder).subarray(0, 4);
 
 export class TreePrg {
   constructor(binder) {
-    const [left, right, value, leaf, check0, check1] = ["left", "right", "value", "leaf", "check 0", "check 1"].map(
-      (use) => expandKey(deriveKey(use, binder)),
-    );
-    Object.assign(this, { left, right, value });
-    this.leaves = [left, right, value, leaf];
-    this.checks = [check0, check1];
+    const keys = (uses) => uses.map((use) => expandKey(deriveKey(use, binder)));
+    this.leaves = keys(["left", "right", "value", "leaf 3", "leaf 4", "leaf 5", "leaf 6", "leaf 7"]);
+    [this.left, this.right, this.value] = this.leaves;
+    this.checks = keys(["check 0", "check 1"]);
     this.sigma = new Int32Array(8);
     this.sliced = new Int32Array(8);
   }

@@ -2,7 +2,7 @@
 
 import { HIGH_MASK, P, multiply, negHigh, negLow, putElement, settle, subtract } from "./field.js";
 
-export const PROOF_RAND_WORDS = 11;
+export const PROOF_RAND_WORDS = 19;
 export const MAX_CHECKED_BITS = 20;
 const HASHES = 4;
 
@@ -59,7 +59,7 @@ export class Prover {
     this.q = new Uint32Array(2 * (type.leaves + 1));
   }
 
-  // Write both servers' proofs at `at`, right after the generator has made alpha's keys. `rand` is 22 further uniform
+  // Write both servers' proofs at `at`, right after the generator has made alpha's keys. `rand` is 38 further uniform
   // secret words from `from` on, independent of the keys'.
   prove(alpha, generator, rand, from, outs, at) {
     this.corrections(alpha, generator, outs, at);
