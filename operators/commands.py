@@ -257,7 +257,7 @@ def seal(args: argparse.Namespace) -> int:
         print(f"{orphans[0]} at server 0, {orphans[1]} at server 1")
         ready = at_both.wait_until_ready(remotes, args.id, waves.show_progress, wave)
         print(f"\nsealed {ready['count']} uploads, rejected {ready['rejected']} whose keys were not well made")
-        if (any(orphans.values()) and wave is None) or ready["rejected"]:
+        if any(orphans.values()) or ready["rejected"]:
             print(f"what was left out is kept; to erase it: fss-server campaign confirm {args.id}")
     print(f"\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK

@@ -19,7 +19,7 @@ def lines(status: dict[str, Any]) -> Iterator[str]:
     for wave in waves[-SHOWN:]:
         parts = [str(wave["state"]), f"{wave['count']} uploads"]
         parts += [f"{wave['rejected']} rejected"] if wave["rejected"] else []
-        parts += [f"{wave['orphans']} went on to the next"] if wave.get("orphans") else []
+        parts += [f"{wave['orphans']} excluded, which only this server had"] if wave.get("orphans") else []
         parts += [f"{wave['phase']} {100 * wave['progress']:.0f} %"] if "phase" in wave else []
         yield f"  wave {wave['number']}: {', '.join(parts)}"
 

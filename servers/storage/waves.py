@@ -246,10 +246,11 @@ class Waves:
         """The operator confirms: what was left out or rejected is erased. Returns how many uploads that were."""
         with Transaction(self._engine, campaign_id) as db:
             current, mine = wave(db, campaign_id), LEFT_OUT.c.campaign == campaign_id
-            if current.state == CHECKING:
+            if current.state == CHECKING and campaigns.entry(db, campaign_id).campaign.waves is None:
                 raise NotSealed("the uploads are being checked; what is left out is certain when they are sealed")
-            all_rejected = sa.select(sa.func.sum(WAVES.c.rejected)).where(WAVES.c.campaign == campaign_id)
-            if current.state != SEALED and not db.execute(all_rejected).scalar_one():
+            each = WAVES.c.rejected + sa.func.coalesce(WAVES.c.orphans, 0)
+            so_far = sa.select(sa.func.sum(each)).where(WAVES.c.campaign == campaign_id)
+            if current.state != SEALED and not db.execute(so_far).scalar_one():
                 raise NotSealed("nothing has been left out yet; the campaign is not sealed")
             erased = db.execute(LEFT_OUT.delete().where(mine)).rowcount
         forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
