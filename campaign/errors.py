@@ -6,7 +6,7 @@ expected and, where it helps, what to do. `document` is the RFC 9457 form that s
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
 |   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, HeadTooLarge, BodyTooLarge,
-|       BodyTooSlow, UnsupportedMediaType, NotSmoothed, TooNoisy
+|       TooManyRows, BodyTooSlow, UnsupportedMediaType, NotSmoothed, TooNoisy
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, SiteFull, SitePaused, SiteRevoked, SiteExists, UnknownSite,
 |       NoSuchRoute, UnknownCampaign, CampaignDeleted, CampaignExists, DigestMismatch,
@@ -65,6 +65,10 @@ class HeadTooLarge(InvalidInput):
 
 class BodyTooLarge(InvalidInput):
     code, status, title = "body-too-large", 413, "The body is larger than the server accepts"
+
+
+class TooManyRows(InvalidInput):
+    code, status, title = "too-many-rows", 413, "The request has more uploads than the server accepts at once"
 
 
 class UnsupportedMediaType(InvalidInput):

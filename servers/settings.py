@@ -50,9 +50,14 @@ class Tokens(_Section):
 
 
 class Limits(_Section):
-    body_bytes: int = Field(default=64 << 20, ge=1 << 16, le=1 << 32)
-    bytes_in_flight: int = Field(default=256 << 20, ge=1 << 16)
+    body_bytes: int = Field(default=16 << 20, ge=1 << 16, le=1 << 32)
     body_s: float = Field(default=60.0, gt=0, le=3600)
+    body_bytes_per_s: int = Field(default=1024, ge=1)  # after the first seconds
+    bytes_in_flight: int = Field(default=64 << 20, ge=1 << 16)
+    bytes_per_token: int = Field(default=32 << 20, ge=1 << 16)
+    bytes_per_address: int = Field(default=16 << 20, ge=1 << 16)
+    connections_per_address: int = Field(default=512, ge=1)
+    rows_per_request: int = Field(default=10_000, ge=1, le=1_000_000)
     uploads_per_s: int = Field(default=200_000, ge=1)
     evaluations: int = Field(default=4, ge=1, le=1000)
     evaluations_waiting: int = Field(default=64, ge=0, le=100_000)

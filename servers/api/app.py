@@ -1,7 +1,7 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,12 +18,15 @@ from campaign.wording import listed, short
 from servers import log, metrics
 from servers.api import actions, analysts, operators, parties, peers, public, reference, sites
 from servers.api.cors import Cors
+from servers.api.limits import HELD
 from servers.lifecycle.work import Crash
 from servers.server import ALL, Clock, Parts, Server, no_crash
 from servers.settings import Settings
 from servers.storage.database import as_problem
 
 ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers)  # parties ask most often
+
+PIECE = 1 << 16  # of an answer, handed on at a time
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
 
@@ -124,12 +127,15 @@ class _Watch:
         async def sent(message: Message) -> None:
             seen.status = message.get("status", seen.status)
             seen.sent += len(message.get("body", b""))
-            await send(message)
+            for piece in _pieces(message):
+                await send(piece)
 
         started = time.monotonic()
         try:
             await self._app(scope, received, sent)
         finally:
+            if HELD in scope:
+                scope.pop(HELD).release()
             self._record(scope, seen, time.monotonic() - started)
 
     @staticmethod
@@ -139,6 +145,15 @@ class _Watch:
         if pattern not in ("/healthz", "/readyz"):
             about = {"method": scope["method"], "route": pattern, **vars(seen)}
             log.event("request", **about, ms=round(1000 * seconds, 1))
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """A long answer in pieces, each after the one before it has left: what a slow reader has not read is held once."""
+    text = message.get("body", b"")
+    last = range(0, len(text), PIECE)[-1] if len(text) > PIECE else 0
+    for start in range(0, last, PIECE):
+        yield {**message, "body": text[start : start + PIECE], "more_body": True}
+    yield {**message, "body": text[last:]} if last else message
 
 
 @dataclass

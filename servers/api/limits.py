@@ -1,44 +1,109 @@
-"""What this process takes at a time: uploads a second, and bytes of bodies at once. Other processes have their own."""
+"""What this process takes at a time: uploads a second, and bytes of bodies at once. Other processes have their own.
 
+Beside the total, every token and every address has a share, so that nobody takes the room of all others.
+"""
+
+import asyncio
+import ipaddress
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable
 
 from campaign.errors import TooManyRequests
 from servers import settings
 
+# Of each body so many bytes are not counted: the HTTP parser holds as many of any connection before anybody reads
+# them. So a request with a few values never waits for the bytes of others.
+UNCOUNTED = 1 << 16
+# Of the uploads a second, what one token or one address may take.
+RATE_SHARE = 0.5
+# A body must have come at the least rate from here on.
+GRACE_S = 10.0
+_MANY = 10_000  # token buckets, before those that are full again are dropped
+HELD = "fss.held"  # where a request's scope has them
+_ALL = ""  # the key of what everybody takes together
+
+
+def address_key(host: str) -> str:
+    """Who an address belongs to: of IPv6 the first 64 bits, since one customer has all that follow."""
+    if ":" not in host:
+        return host
+    try:
+        address = ipaddress.IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or ipaddress.IPv6Network((address, 64), strict=False))
+
 
 class Rate:
-    """So many uploads a second, with bursts of one second's worth."""
+    """So many uploads a second, with bursts of one second's worth, in all and for each key."""
 
     def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second, self._clock = per_second, clock
-        self._left, self._at = float(per_second), clock()
+        self._buckets: dict[str, tuple[float, float]] = {}  # key -> what was left, and when
 
-    def take(self, count: int) -> None:
+    def take(self, count: int, *keys: str) -> None:
+        """Count uploads of whoever has these keys, or raise and count nothing."""
         now = self._clock()
-        self._left = min(self._per_second, self._left + (now - self._at) * self._per_second)
-        self._at = now
-        # A request larger than a whole second's worth is let through when the bucket is full.
-        if self._left < min(count, self._per_second):
-            wait = math.ceil((min(count, self._per_second) - self._left) / self._per_second)
-            raise TooManyRequests("more uploads than this server takes", retry_after=max(1, wait))
-        self._left -= count
+        found = [(key, *self._left(key, now)) for key in (_ALL, *keys)]
+        for _, left, size in found:
+            # A request larger than a whole second's worth is let through when the bucket is full.
+            if left < min(count, size):
+                wait = math.ceil((min(count, size) - left) / size)
+                raise TooManyRequests("more uploads than this server takes", retry_after=max(1, wait))
+        for key, left, _ in found:
+            self._buckets[key] = (left - count, now)
+        if len(self._buckets) > _MANY:
+            self._buckets = {key: kept for key, kept in self._buckets.items() if not self._is_full(key, now)}
+
+    def _left(self, key: str, now: float) -> tuple[float, float]:
+        """What a key may take now, and a second."""
+        size = self._per_second * (1.0 if key == _ALL else RATE_SHARE)
+        left, at = self._buckets.get(key, (size, now))
+        return min(size, left + (now - at) * size), size
+
+    def _is_full(self, key: str, now: float) -> bool:
+        left, size = self._left(key, now)
+        return left >= size
+
+
+class Held:
+    """The bytes of one request's body, from their arrival until the request is answered."""
+
+    def __init__(self, limits: "Limits", token: str, address: str) -> None:
+        self._limits, self._counted = limits, 0
+        whose = (_ALL, "the server"), (f"token {token}", "this token"), (f"address {address}", "this address")
+        self._shares = [(key, name, most) for (key, name), most in zip(whose, limits.shares, strict=True)]
+
+    def count(self, arrived: int) -> None:
+        """So many bytes have arrived by now, or raise; alone, a request may have more than a share."""
+        more = max(0, arrived - UNCOUNTED) - self._counted
+        for key, name, most in self._shares:
+            held = self._limits.held[key]
+            if held > self._counted and held + more > most:
+                raise TooManyRequests(f"{name} has as many bytes of requests under way as it may", retry_after=1)
+        self._add(more)
+
+    def release(self) -> None:
+        self._add(-self._counted)
+
+    def _add(self, more: int) -> None:
+        self._counted += more
+        for key, _, _ in self._shares:
+            self._limits.held[key] += more
+            if not self._limits.held[key]:
+                del self._limits.held[key]
 
 
 class Limits:
     def __init__(self, of: settings.Limits) -> None:
         self.of, self.uploads = of, Rate(of.uploads_per_s)
-        self._in_flight = 0
+        self.shares = of.bytes_in_flight, of.bytes_per_token, of.bytes_per_address
+        self.held: Counter[str] = Counter()  # bytes by key
+        # Each ends with emptying the database's log, and whoever writes waits for it: so one at a time.
+        self.withdrawing = asyncio.Semaphore(1)
 
-    @contextmanager
-    def reading(self, size: int) -> Iterator[None]:
-        """Room for a body; refused while others fill it."""
-        if self._in_flight and self._in_flight + size > self.of.bytes_in_flight:
-            raise TooManyRequests("the server is reading as much as it can hold", retry_after=1)
-        self._in_flight += size
-        try:
-            yield
-        finally:
-            self._in_flight -= size
+    def body_until(self, arrived: int) -> float:
+        """How many seconds after its beginning a body must be complete, or more of it must have come."""
+        return min(self.of.body_s, GRACE_S + arrived / self.of.body_bytes_per_s)

@@ -1,6 +1,7 @@
 """Routes for parties: uploading, and taking back."""
 
 import asyncio
+from collections import Counter
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
@@ -11,13 +12,15 @@ from campaign.spec import to_base64url
 from campaign.wire import UploadFailure, UploadResult
 from servers import metrics
 from servers.api import access
-from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, server_of, takes
+from servers.api.judging import read_upload
+from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, sender_keys, server_of, takes
 from servers.lifecycle import admission
 from servers.storage.objects import split_ids
 
 router = APIRouter(route_class=Plain)
 
 MAX_WITHDRAWN = 1000  # ids in one request
+FEW = 100  # failures that are written down at once; more of them beside the event loop
 _ALL_STORED = UploadResult(failures=[]).model_dump_json().encode()
 
 
@@ -34,30 +37,29 @@ async def upload(cid: CampaignId, request: Request) -> Response:
     sender = await access.require_uploader(request, server, entry)
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
-    data = await body(request, server.limits.of.body_bytes)
+    data = await read_upload(request, entry, sender)
     form = data, entry.campaign, server.role
     wave, rows = admission.rows(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.rows, *form)
-    server.limits.uploads.take(len(rows))
+    del data, form  # the rows are a copy
     refusal = admission.refusal_at(entry.campaign, server.clock())
     failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, wave))
     metrics.UPLOADS.inc(len(rows) - len(failures))
-    return _upload_answer(len(rows), failures)
-
-
-def _upload_answer(count: int, failures: admission.Failures) -> Response:
     if not failures:
         return Response(_ALL_STORED, media_type="application/json")
-    for _, problem in failures:
-        metrics.REFUSALS.labels(problem.code).inc()
+    told = len(rows), failures
+    return _failed(*told) if len(failures) <= FEW else await asyncio.to_thread(_failed, *told)
+
+
+def _failed(count: int, failures: admission.Failures) -> Response:
+    codes = Counter(problem.code for _, problem in failures)
+    for code, times in codes.items():
+        metrics.REFUSALS.labels(code).inc(times)
+    if len(failures) == count and len(codes) == 1:  # then the request failed in that way
+        problem = failures[0][1]
+        document = {**problem.document(), "count": count}
+        return JSONResponse(document, problem.status, media_type="application/problem+json")
     listed = [UploadFailure(id=to_base64url(i), code=p.code, detail=p.detail) for i, p in failures]
-    # A request all of whose uploads failed in one way failed in that way.
-    if failures and len(failures) == count and len({p.code for _, p in failures}) == 1:
-        return JSONResponse(
-            {**failures[0][1].document(), "failures": [f.model_dump() for f in listed]},
-            failures[0][1].status,
-            media_type="application/problem+json",
-        )
-    return JSONResponse(UploadResult(failures=listed).model_dump())
+    return Response(UploadResult(failures=listed).model_dump_json(), media_type="application/json")
 
 
 @router.post(
@@ -80,8 +82,10 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
     if len(data) % UPLOAD_ID_BYTES:
         raise InvalidUpload(f"uploads are withdrawn by their ids, {UPLOAD_ID_BYTES} bytes each")
     ids = split_ids(data)
-    server.limits.uploads.take(len(ids))
-    erased, forgotten = await server.writer.run(lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, sender))
+    server.limits.uploads.take(len(ids), *sender_keys(request))
+    async with server.limits.withdrawing:
+        work = server.writer.run(lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, sender))
+        erased, forgotten = await work
     full = CampaignFull("not stored, and more ids were withdrawn before they arrived than can be remembered")
     failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]
     return JSONResponse({"withdrawn": erased, "failures": failures})

@@ -20,7 +20,9 @@ from campaign.errors import (
     UnknownCampaign,
 )
 from campaign.spec import ID_BYTES, from_base64url
+from client.tokens import hash_token
 from fss.challenge import MAX_WAVE
+from servers.api.limits import GRACE_S, HELD, UNCOUNTED, Held, address_key
 from servers.release.releases import CURVE
 from servers.server import Server
 from servers.storage.campaigns import Entry
@@ -87,30 +89,85 @@ class Plain(APIRoute):
         return handle
 
 
-async def body(request: Request, limit: int) -> bytes:
-    """The request's body: refused when it is longer than it may be, late, or more than the server holds at once."""
-    limits, length = server_of(request).limits, request.headers.get("content-length", "")
-    expected = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else limit
-    if expected > limit:
-        raise BodyTooLarge(f"a body has at most {limit} bytes here")
-    try:
-        with limits.reading(expected):
-            async with asyncio.timeout(limits.of.body_s):
-                return await _read(request, limit)
-    except ClientDisconnect:
-        raise InvalidInput("the body ended before it was complete") from None
-    except TimeoutError:
-        raise BodyTooSlow(f"a body has {limits.of.body_s:g} s to arrive") from None
+class Incoming:
+    """A request's body, counted as it arrives: against its own limit, its sender's share, and the clock.
 
+    `start` looks at its first bytes, so that a request can be rejected before the rest is read.
+    """
 
-async def _read(request: Request, limit: int) -> bytes:
-    parts, total = [], 0
-    async for part in request.stream():
-        total += len(part)
-        if total > limit:
+    def __init__(self, request: Request, limit: int) -> None:
+        self._limits, self._limit = server_of(request).limits, limit
+        self.token, self.address = sender_keys(request)
+        length = request.headers.get("content-length", "")
+        self.announced = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None
+        if self.announced is not None and self.announced > limit:
             raise BodyTooLarge(f"a body has at most {limit} bytes here")
-        parts.append(part)
-    return b"".join(parts)
+        self._scope, self._stream = request.scope, request.stream()
+        self._parts: list[bytes] = []
+        self._size, self._ended = 0, False
+        self._held: Held | None = None
+        self._began = asyncio.get_running_loop().time()
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing of it is still to come."""
+        return self._ended or self._size == self.announced
+
+    async def start(self, count: int) -> bytes:
+        """The first bytes, fewer only if the body has no more; they stay part of it."""
+        while self._size < count and not self.is_whole:
+            await self._more()
+        if len(self._parts) > 1:
+            self._parts = [b"".join(self._parts)]
+        return self._parts[0][:count] if self._parts else b""
+
+    async def all(self, limit: int | None = None) -> bytes:
+        """All of it, or BodyTooLarge: beyond the limit that it was opened with, or a lower one."""
+        self._limit = self._limit if limit is None else min(limit, self._limit)
+        self._check_size()
+        while not self.is_whole:
+            await self._more()
+        parts, self._parts = self._parts, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _more(self) -> None:
+        try:
+            async with asyncio.timeout_at(self._began + self._limits.body_until(self._size)):
+                part = await anext(self._stream, b"")
+        except ClientDisconnect:
+            raise InvalidInput("the body ended before it was complete") from None
+        except TimeoutError:
+            raise BodyTooSlow(self._too_slow()) from None
+        self._ended = not part
+        self._size += len(part)
+        self._check_size()
+        if self._size > UNCOUNTED:
+            if self._held is None:  # until the middleware finds it, when the request is answered
+                self._held = self._scope[HELD] = Held(self._limits, self.token, self.address)
+            self._held.count(self._size)
+        self._parts.append(part)
+
+    def _check_size(self) -> None:
+        if self._size > self._limit:
+            raise BodyTooLarge(f"a body has at most {self._limit} bytes here")
+
+    def _too_slow(self) -> str:
+        of = self._limits.of
+        return (
+            f"a body has {of.body_s:g} s to arrive, and at least {of.body_bytes_per_s} bytes a second "
+            f"after the first {GRACE_S:g} s; {self._size} bytes came"
+        )
+
+
+def sender_keys(request: Request) -> tuple[str, str]:
+    """Whose share a request takes: its token's hash, and its address."""
+    _, _, token = request.headers.get("authorization", "").partition(" ")
+    return hash_token(token), address_key(request.client.host if request.client else "")
+
+
+async def body(request: Request, limit: int) -> bytes:
+    """The request's body: rejected when it is longer than it may be, late, or more than its sender's share."""
+    return await Incoming(request, limit).all()
 
 
 async def parsed(what: Callable[[bytes], T], data: bytes) -> T:

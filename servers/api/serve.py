@@ -1,7 +1,9 @@
 """Running the application: HTTPS as the settings say, bounds and deadlines for heads of requests, and a prompt end."""
 
+import asyncio
 import errno
 import logging
+import resource
 import signal
 import socket
 import ssl
@@ -22,6 +24,7 @@ from servers.settings import Settings
 
 KEEP_ALIVE_S = 75
 BACKLOG = 2048
+OPEN_FILES = 1 << 16
 
 
 def listen(settings: Settings) -> list[socket.socket]:
@@ -49,6 +52,8 @@ def serve(app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> Non
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).addHandler(log.ServerLog(logging.WARNING))
         logging.getLogger(logger).propagate = False
+    BoundedProtocol.per_address = settings.limits.connections_per_address
+    _allow_open_files()
     config = uvicorn.Config(
         app,
         ssl_certfile=str(settings.tls.certificate),
@@ -61,9 +66,18 @@ def serve(app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> Non
         timeout_keep_alive=KEEP_ALIVE_S,
         http=BoundedProtocol,
         ws="none",
+        proxy_headers=False,  # an address that the client itself writes is no address
         h11_max_incomplete_event_size=2 * HEAD_BYTES,  # ours comes first, and has a proper answer
     )
     _Server(config, settings.limits.body_s).run(sockets)
+
+
+def _allow_open_files() -> None:
+    """As many connections as the system lets a process have, within reason: the usual soft limit is 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _tls(_: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
@@ -75,7 +89,7 @@ def _tls(_: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLCon
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, but a client that does not finish the head of a request gets no more time than one with a body."""
+    """Uvicorn, but a client that does not finish a head, or read its answer, gets no more time than one with a body."""
 
     def __init__(self, config: uvicorn.Config, head_s: float) -> None:
         super().__init__(config)
@@ -85,6 +99,7 @@ class _Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
             self._cut_slow_heads(time.monotonic())
+            self._cut_slow_readers(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
     def _cut_slow_heads(self, now: float) -> None:
@@ -97,6 +112,13 @@ class _Server(uvicorn.Server):
             if now - waiting[connection][1] > self._head_s + (KEEP_ALIVE_S if last else 0):
                 connection.transport.abort()
         self._waiting = waiting
+
+    def _cut_slow_readers(self, now: float) -> None:
+        """Answers leave in pieces, so whoever reads lets a connection go on now and then."""
+        for connection in list(self.server_state.connections):
+            since = getattr(connection, "stuck_since", None)
+            if since is not None and now - since > self._head_s:
+                connection.transport.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Idle connections are cut at once: a client that sleeps would not answer TLS's farewell for 30 seconds."""

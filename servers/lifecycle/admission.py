@@ -164,13 +164,9 @@ def decide(request: NewUploads, facts: Facts) -> Verdict:
             fresh.append(row)
     if not fresh:
         return Verdict(failures=failures)
-    closed = _not_in_time(request.wave, facts)
-    if closed is not None:
-        return Verdict(refusal=closed)
-    if request.refusal is not None:
-        return Verdict(refusal=request.refusal)
-    if facts.site is not None and facts.site.state != ACTIVE:
-        return Verdict(refusal=_not_active(facts.site))
+    refusal = _nothing_new(request, facts)
+    if refusal is not None:
+        return Verdict(refusal=refusal)
     full = _full(request, facts, len(fresh))
     if full is not None:
         return Verdict(failures=[*failures, *((upload_id, full) for upload_id, _, _ in fresh)])
@@ -193,6 +189,27 @@ def _not_in_time(wave: int, facts: Facts) -> Problem | None:
         f"wave {wave} is closed here, wave {facts.wave} is open; send new keys for it when both servers have confirmed "
         "that these uploads do not count"
     )
+
+
+def refused_unread(request: NewUploads, facts: Facts, first: bytes, count: int) -> Problem | None:
+    """Why nothing of a request of `count` uploads will be stored, as far as the id of its first one tells.
+
+    None: it must be read, because it fits, or because it may be a retry of what is stored.
+    """
+    if first in facts.known or first in facts.gone:
+        return None
+    return _nothing_new(request, facts) or _full(request, facts, count)
+
+
+def _nothing_new(request: NewUploads, facts: Facts) -> Problem | None:
+    closed = _not_in_time(request.wave, facts)
+    if closed is not None:
+        return closed
+    if request.refusal is not None:
+        return request.refusal
+    if facts.site is not None and facts.site.state != ACTIVE:
+        return _not_active(facts.site)
+    return None
 
 
 def _full(request: NewUploads, facts: Facts, fresh: int) -> Problem | None:

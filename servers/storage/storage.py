@@ -25,6 +25,8 @@ from servers.storage.waves import SEALED, Waves
 
 T = TypeVar("T")
 Batch = list[tuple[NewUploads, "asyncio.Future[Failures | Problem]"]]
+# Rows of a long request, and of long requests in one transaction: all others wait for its end.
+LONG, TOGETHER = 100, 10_000
 
 
 class Storage:
@@ -92,12 +94,16 @@ class Storage:
 
 
 class Writer:
-    """Stores uploads: whatever waits while one transaction runs goes into the next one together."""
+    """Stores uploads: what waits while one transaction runs goes into the next one together.
+
+    Short requests and long ones take turns, so that a short one waits for one transaction of long ones at most.
+    """
 
     def __init__(self, uploads: Uploads) -> None:
         self._uploads = uploads
         self._thread = ThreadPoolExecutor(1, "writer")
         self._waiting: Batch = []
+        self._long_is_next = False
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -119,11 +125,28 @@ class Writer:
         return await asyncio.get_running_loop().run_in_executor(self._thread, persistently, what)
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._waiting = self._waiting, []
+        batch = self._take()
         try:
             self._thread.submit(self._store, loop, batch)
         except Exception as error:  # it was closed, or there is no room for one more
             self._tell(loop, batch, error)
+
+    def _take(self) -> Batch:
+        """What goes into the next transaction: all short requests, or long ones up to so many rows."""
+        long = [one for one in self._waiting if len(one[0].rows) > LONG]
+        if not long or (len(long) < len(self._waiting) and not self._long_is_next):
+            self._long_is_next, short = True, [one for one in self._waiting if len(one[0].rows) <= LONG]
+            self._waiting = long
+            return short
+        self._long_is_next, batch, rows = False, [long[0]], len(long[0][0].rows)
+        for one in long[1:]:
+            rows += len(one[0].rows)
+            if rows > TOGETHER:
+                break
+            batch.append(one)
+        taken = {id(one) for one in batch}
+        self._waiting = [one for one in self._waiting if id(one) not in taken]
+        return batch
 
     def _store(self, loop: asyncio.AbstractEventLoop, batch: Batch) -> None:
         """In the thread. One call back to the loop: tasks and futures on the way would cost as much as the writing."""

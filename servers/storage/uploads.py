@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.envelopes import Row
 from campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
-from servers.lifecycle.admission import Failures, NewUploads, early_withdrawals
+from servers.lifecycle.admission import Facts, Failures, NewUploads, early_withdrawals
 from servers.storage import aside, campaigns, dialects, ingest, sites, waves
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
@@ -30,6 +30,26 @@ class Uploads:
     def add(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
         """Store many requests together. For each: its failures, or the problem that refused it whole."""
         return self._ingest.add(requests)
+
+    def facts(self, request: NewUploads, upload_id: bytes) -> Facts:
+        """What is known now about a request and one of its ids; only `add` decides about it for good."""
+        with self._engine.connect() as db:
+            entry, current = campaigns.entry(db, request.campaign), waves.wave(db, request.campaign)
+            sender, mine = request.sender, uploads_of(request.campaign) & (UPLOADS.c.sender == request.sender)
+            used = db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one() if sender else 0
+            return Facts(
+                campaign=entry.campaign,
+                is_open=current.state == waves.OPEN,
+                wave=current.number,
+                stored=entry.stored,
+                erased=entry.erased,
+                used=used,
+                reused=_remembered(db, request.campaign, sender, was_stored=True) if sender else 0,
+                site=sites.of(db, request.campaign, sender) if entry.campaign.admission == "sites" else None,
+                known=_column(db, request.campaign, [upload_id], UPLOADS.c.leaf),
+                gone=_withdrawn(db, request.campaign, sender, [upload_id])
+                | aside.put_aside(db, request.campaign, [upload_id]),
+            )
 
     def close(self) -> None:
         self._ingest.close()

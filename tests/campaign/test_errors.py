@@ -44,6 +44,7 @@ def test_codes_are_unique_and_stable() -> None:
             "storage-full",
             "too-few-uploads",
             "too-many-requests",
+            "too-many-rows",
             "too-noisy",
             "try-again",
             "unavailable",

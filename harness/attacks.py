@@ -1,0 +1,156 @@
+"""Requests that try to keep others out, and honest ones meanwhile: for tests and the load benchmark."""
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from campaign.envelopes import HEADER_BYTES, UPLOAD_TYPE, upload_bytes
+from campaign.spec import Campaign
+from harness.live import Pair, envelopes, name
+
+CHUNKED = "Transfer-Encoding: chunked"
+MINE, OTHERS = "127.0.0.1", "127.0.0.2"  # where attacks come from, and honest requests
+
+
+def connect(pair: Pair, role: int = 0, source: str = MINE) -> ssl.SSLSocket:
+    raw = socket.create_connection(("127.0.0.1", pair.ports[role]), timeout=60, source_address=(source, 0))
+    return pair.context.wrap_socket(raw, server_hostname="127.0.0.1")
+
+
+def upload_head(pair: Pair, campaign: Campaign, length: str, token: str | None = None) -> bytes:
+    """The head of an upload; `length` is the header about its length."""
+    given = pair.upload_tokens[campaign.id] if token is None else token
+    lines = [f"POST /v1/campaigns/{name(campaign)}/uploads HTTP/1.1", "Host: x", f"Authorization: Bearer {given}"]
+    return "\r\n".join([*lines, f"Content-Type: {UPLOAD_TYPE}", length, "", ""]).encode()
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
+    """Status and body of the one answer that comes; all that have a length are read to their end."""
+    text = b""
+    while b"\r\n\r\n" not in text:
+        part = connection.recv(65536)
+        if not part:
+            return 0, b""
+        text += part
+    head, _, body = text.partition(b"\r\n\r\n")
+    length = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    while len(body) < length:
+        body += connection.recv(1 << 20)
+    return int(head.split(b" ", 2)[1]), body
+
+
+@contextmanager
+def stalled(pair: Pair, campaign: Campaign, length: str, count: int = 4, token: str | None = None) -> Iterator[None]:
+    """Uploads that begin and never go on: their envelope's header and a few bytes of the first key."""
+    begin = long_begin(campaign)
+    begin = chunk(begin) if length == CHUNKED else begin
+    held = []
+    try:
+        for _ in range(count):
+            held.append(connect(pair))
+            held[-1].sendall(upload_head(pair, campaign, length, token) + begin)
+        time.sleep(0.2)
+        yield
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def long_begin(campaign: Campaign, rows: int = 10_000) -> bytes:
+    """How an envelope of so many uploads begins."""
+    begin = envelopes(campaign, np.arange(1))[0]
+    return begin[:40] + rows.to_bytes(4, "little") + begin[44 : HEADER_BYTES + 40]
+
+
+def repeated(campaign: Campaign, row: bytes, size: int) -> bytes:
+    """An envelope of `size` bytes or a little more: the header of one upload, another count, and uploads under ids of
+    their own with the key of `row`. Cheap to make; honest to look at."""
+    each = len(row) - HEADER_BYTES
+    count = -(-size // each)
+    rows = np.tile(np.frombuffer(row[HEADER_BYTES:], np.uint8), (count, 1))
+    rows[:, :8] = np.arange(count, dtype="<u8")[:, None].view(np.uint8).reshape(count, 8)
+    made = row[:40] + count.to_bytes(4, "little") + row[44:HEADER_BYTES] + rows.tobytes()
+    assert len(made) == upload_bytes(campaign, count)
+    return made
+
+
+def send(pair: Pair, campaign: Campaign, data: bytes, source: str = MINE) -> tuple[int, int]:
+    """Status and length of the answer to an upload; 0 where the server ended the connection."""
+    with closing(connect(pair, source=source)) as connection, suppress(OSError):
+        with suppress(OSError):  # the answer may be there although not all was sent
+            connection.sendall(upload_head(pair, campaign, f"Content-Length: {len(data)}") + data)
+        status, body = answer(connection)
+        return status, len(body)
+    return 0, 0
+
+
+def resident_mb(pair: Pair, role: int = 0) -> float:
+    """What a server's process has in memory."""
+    process = pair.processes[role]
+    assert process is not None
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmRSS"))) / 1024
+
+
+@dataclass
+class Honest:
+    """What honest clients saw while something went on: statuses and the longest waits, in seconds."""
+
+    statuses: set[int] = field(default_factory=set)
+    healthz_max_s: float = 0.0
+    upload_max_s: float = 0.0
+    memory_mb: float = 0.0
+
+
+def watch(pair: Pair, campaign: Campaign, count: int = 100, source: str = OTHERS, pause: float = 0.01) -> Honest:
+    """So many /healthz and as many uploads of one value, one after another over kept connections, each timed."""
+    seen = Honest()
+    bodies = [envelopes(campaign, np.array([i % 10]))[0] for i in range(count)]
+    token, path = pair.upload_tokens[campaign.id], f"/v1/campaigns/{name(campaign)}/uploads"
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": UPLOAD_TYPE}
+    transport = httpx.HTTPTransport(verify=pair.context, local_address=source)
+    with httpx.Client(base_url=pair.url(0), transport=transport, timeout=60) as client:
+        for body in bodies:
+            started = time.perf_counter()
+            seen.statuses.add(client.get("/healthz").status_code)
+            between = time.perf_counter()
+            seen.statuses.add(client.post(path, content=body, headers=headers).status_code)
+            ended = time.perf_counter()
+            seen.healthz_max_s = max(seen.healthz_max_s, between - started)
+            seen.upload_max_s = max(seen.upload_max_s, ended - between)
+            seen.memory_mb = max(seen.memory_mb, resident_mb(pair))
+            time.sleep(pause)
+    return seen
+
+
+@contextmanager
+def flood(pair: Pair, campaign: Campaign, bodies: Sequence[bytes]) -> Iterator[list[tuple[int, int]]]:
+    """These uploads, each from a connection of its own, again and again until the block ends; answers so far."""
+    answers: list[tuple[int, int]] = []
+    stop = threading.Event()
+
+    def work(data: bytes) -> None:
+        while not stop.is_set():
+            answers.append(send(pair, campaign, data))
+
+    threads = [threading.Thread(target=work, args=(data,)) for data in bodies]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
