@@ -24,7 +24,9 @@ from servers.api.requests import (
     campaign_id,
     entry_of,
     fixed_entry_of,
+    hold,
     parsed,
+    server_of,
     takes,
 )
 from servers.api.waves import Which, chosen, noise_parts, waves_of
@@ -69,7 +71,7 @@ async def ecdf(
     """How many values are at or below each threshold."""
     most = access.require(request, ANALYST).limits.of.points_per_query
     _, _, question = await _question(cid, request, stratum, Which(wave, until, pooled))
-    return as_json(await answers.ecdf(question, _list(at, most)))
+    return await asyncio.to_thread(as_json, await answers.ecdf(question, _list(at, most)))
 
 
 @router.get("/v1/campaigns/{cid}/curve", tags=["answers"], response_model=EcdfAnswer, dependencies=[BEARER])
@@ -92,7 +94,10 @@ async def curve(
     accept, grid = request.headers.get("accept", ""), question.campaign.grid
     padded = "application/x-npy" in accept
     counts = await question.counts(np.arange(1 << grid.bits if padded else grid.size))
-    return await asyncio.to_thread(_curve, question, counts, accept)
+    async with server_of(request).limits.writing:
+        whole = await asyncio.to_thread(_curve, question, counts, accept)
+    hold(request, len(whole.body))
+    return whole
 
 
 @router.get("/v1/campaigns/{cid}/budget", tags=["answers"], response_model=BudgetAnswer, dependencies=[BEARER])
@@ -146,9 +151,6 @@ def _curve(question: answers.Question, counts: answers.Counts, accept: str) -> R
         out = io.BytesIO()
         np.save(out, counts)
         return Response(out.getvalue(), media_type="application/x-npy")
-    answer = answers.curve(question, counts)
-    if "text/csv" not in accept:
-        return as_json(answer)
-    rows = zip(answer.thresholds, answer.counts, answer.standard_errors, strict=True)
-    lines = ["threshold,count,standard_error", *(f"{t},{c},{e:.6g}" for t, c, e in rows)]
-    return Response("\n".join(lines) + "\n", media_type="text/csv")
+    if "text/csv" in accept:
+        return Response(answers.curve_csv(question, counts), media_type="text/csv")
+    return Response(answers.curve_json(question, counts), media_type="application/json")

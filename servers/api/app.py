@@ -1,7 +1,9 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -26,6 +28,7 @@ from servers.storage.database import as_problem
 
 ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers)  # parties ask most often
 
+THREADS = 32
 PIECE = 1 << 16  # of an answer, handed on at a time
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
@@ -39,6 +42,8 @@ def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash, parts: 
 
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
+        # Threads that read and compute for requests: more than all long work can take at once.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "thread"))
         await server.start()
         log.event("started", server=server.role)
         yield

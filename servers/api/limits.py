@@ -103,6 +103,7 @@ class Limits:
         self.held: Counter[str] = Counter()  # bytes by key
         # Each ends with emptying the database's log, and whoever writes waits for it: so one at a time.
         self.withdrawing = asyncio.Semaphore(1)
+        self.writing = asyncio.Semaphore(1)  # whole curves into text: seconds of a core, and much memory
 
     def body_until(self, arrived: int) -> float:
         """How many seconds after its beginning a body must be complete, or more of it must have come."""

@@ -165,6 +165,13 @@ def sender_keys(request: Request) -> tuple[str, str]:
     return hash_token(token), address_key(request.client.host if request.client else "")
 
 
+def hold(request: Request, size: int) -> None:
+    """A long answer is ready: its bytes count until it is read, or it is given up because others of its asker do."""
+    if size > UNCOUNTED:
+        held = request.scope[HELD] = Held(server_of(request).limits, *sender_keys(request))
+        held.count(size)
+
+
 async def body(request: Request, limit: int) -> bytes:
     """The request's body: rejected when it is longer than it may be, late, or more than its sender's share."""
     return await Incoming(request, limit).all()

@@ -3,7 +3,9 @@
 Every other statistic of the distribution is computed from these by the analyst's programs: one definition of each.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +18,8 @@ from campaign.wire import EcdfAnswer, Threshold
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
+# Thresholds of a curve that are written down at a time: writing a million numbers at once stops every other thread.
+STEP = 1 << 12
 CountAt = Callable[[Index], Awaitable[Counts]]
 
 
@@ -72,19 +76,36 @@ def curve_errors(campaign: Campaign) -> dict[str, Floats]:
 async def ecdf(question: Question, at: list[str]) -> EcdfAnswer:
     """Counts at any thresholds. Between thresholds of the grid the curve is flat."""
     grid = question.campaign.grid
-    index = grid.index_at(at)
-    return _answer(
-        question,
-        [text if grid.values == "date" else float(text) for text in at],
-        await question.counts(index),
-        question.errors(index),
-    )
+    index = await asyncio.to_thread(grid.index_at, at)
+    thresholds: list[Threshold] = [text if grid.values == "date" else float(text) for text in at]
+    counts = await question.counts(index)
+    return await asyncio.to_thread(lambda: _answer(question, thresholds, counts, question.errors(index)))
 
 
-def curve(question: Question, counts: Counts) -> EcdfAnswer:
-    """The whole curve of a stratum, from its counts."""
-    index = np.arange(counts.size)
-    return _answer(question, question.campaign.grid.labels(index), counts, question.errors(index))
+def curve_json(question: Question, counts: Counts) -> bytes:
+    """The whole curve of a stratum, from its counts, as an EcdfAnswer."""
+    whole = _answer(question, [], np.array([], np.int64), []).model_dump(mode="json")
+    columns: dict[str, list[str]] = {"thresholds": [], "counts": [], "standard_errors": []}
+    for row in _columns(question, counts):
+        for parts, values in zip(columns.values(), row, strict=True):
+            parts.append(json.dumps(values, separators=(",", ":"), allow_nan=False)[1:-1])
+    about = json.dumps({name: value for name, value in whole.items() if name not in columns}, separators=(",", ":"))
+    lists = (f'"{name}":[{",".join(parts)}]' for name, parts in columns.items())
+    return f"{about[:-1]},{','.join(lists)}}}".encode()
+
+
+def curve_csv(question: Question, counts: Counts) -> bytes:
+    lines = ["threshold,count,standard_error\n"]
+    for columns in _columns(question, counts):
+        lines.append("".join(f"{t},{c},{e:.6g}\n" for t, c, e in zip(*columns, strict=True)))
+    return "".join(lines).encode()
+
+
+def _columns(question: Question, counts: Counts) -> Iterator[tuple[list[Threshold], list[int], list[float]]]:
+    """Thresholds, counts and standard errors, some at a time."""
+    for start in range(0, counts.size, STEP):
+        index = np.arange(start, min(start + STEP, counts.size))
+        yield question.campaign.grid.labels(index), counts[index].tolist(), question.errors(index)
 
 
 def _answer(question: Question, thresholds: list[Threshold], counts: Counts, errors: list[float]) -> EcdfAnswer:

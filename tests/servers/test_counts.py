@@ -9,7 +9,7 @@ import pytest
 
 from campaign.errors import InvalidQuery
 from campaign.spec import Campaign
-from campaign.wire import GroupsQuery
+from campaign.wire import EcdfAnswer, GroupsQuery, read
 from servers.release import answers, groups
 from tests.campaign.helpers import campaign
 
@@ -92,10 +92,15 @@ def test_dates_are_told_as_they_were_asked() -> None:
     assert (got.thresholds, got.counts) == (["2026-01-03", "2025-12-31"], [2, 0])
 
 
-def test_a_curve_has_every_threshold() -> None:
+@pytest.mark.parametrize("step", [1, 4, 6, 4096])
+def test_a_curve_has_every_threshold(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "STEP", step)
     spec, raw = three()
-    got = answers.curve(asked(spec, "a", raw), raw[:6])
+    got = read(EcdfAnswer, answers.curve_json(asked(spec, "a", raw), raw[:6]))
     assert (got.thresholds, got.counts) == ([0, 1, 2, 3, 4, 5], raw[:6].tolist())
+    rows = [line.split(",") for line in answers.curve_csv(asked(spec, "a", raw), raw[:6]).decode().splitlines()]
+    assert [int(count) for _, count, _ in rows[1:]] == raw[:6].tolist()
+    assert [float(t) for t, _, _ in rows[1:]] == [0, 1, 2, 3, 4, 5]
     assert got.standard_errors == pytest.approx([math.sqrt(variance_between(spec, i, -1)) for i in range(6)])
 
 
