@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from campaign.envelopes import HEADER_BYTES, UPLOAD_TYPE, upload_bytes
+from campaign.envelopes import HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE, upload_bytes
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes, name
 
@@ -52,38 +52,42 @@ def answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
 
 
 @contextmanager
-def stalled(pair: Pair, campaign: Campaign, length: str, count: int = 4, token: str | None = None) -> Iterator[None]:
+def stalled(
+    pair: Pair, campaign: Campaign, length: str, rows: int = 10_000, count: int = 4, token: str | None = None
+) -> Iterator[list[ssl.SSLSocket]]:
     """Uploads that begin and never go on: their envelope's header and a few bytes of the first key."""
-    begin = long_begin(campaign)
+    begin = long_begin(campaign, rows)
     begin = chunk(begin) if length == CHUNKED else begin
-    held = []
+    held: list[ssl.SSLSocket] = []
     try:
         for _ in range(count):
             held.append(connect(pair))
             held[-1].sendall(upload_head(pair, campaign, length, token) + begin)
         time.sleep(0.2)
-        yield
+        yield held
     finally:
         for connection in held:
             connection.close()
 
 
-def long_begin(campaign: Campaign, rows: int = 10_000) -> bytes:
+def long_begin(campaign: Campaign, rows: int) -> bytes:
     """How an envelope of so many uploads begins."""
-    begin = envelopes(campaign, np.arange(1))[0]
-    return begin[:40] + rows.to_bytes(4, "little") + begin[44 : HEADER_BYTES + 40]
+    return _with_count(envelopes(campaign, np.arange(1))[0], rows)[: HEADER_BYTES + 40]
 
 
-def repeated(campaign: Campaign, row: bytes, size: int) -> bytes:
-    """An envelope of `size` bytes or a little more: the header of one upload, another count, and uploads under ids of
-    their own with the key of `row`. Cheap to make; honest to look at."""
-    each = len(row) - HEADER_BYTES
-    count = -(-size // each)
-    rows = np.tile(np.frombuffer(row[HEADER_BYTES:], np.uint8), (count, 1))
-    rows[:, :8] = np.arange(count, dtype="<u8")[:, None].view(np.uint8).reshape(count, 8)
-    made = row[:40] + count.to_bytes(4, "little") + row[44:HEADER_BYTES] + rows.tobytes()
-    assert len(made) == upload_bytes(campaign, count)
+def numbered(campaign: Campaign, rows: int) -> bytes:
+    """An envelope of so many uploads with the ids 0, 1 and so on, all with one new key: cheap to make."""
+    one = envelopes(campaign, np.arange(1))[0]
+    table = np.tile(np.frombuffer(one, np.uint8)[HEADER_BYTES:], (rows, 1))
+    table[:, :UPLOAD_ID_BYTES] = 0
+    table[:, :8] = np.arange(rows, dtype="<u8")[:, None].view(np.uint8).reshape(rows, 8)
+    made = _with_count(one, rows)[:HEADER_BYTES] + table.tobytes()
+    assert len(made) == upload_bytes(campaign, rows)
     return made
+
+
+def _with_count(envelope: bytes, rows: int) -> bytes:
+    return envelope[:40] + rows.to_bytes(4, "little") + envelope[44:]
 
 
 def send(pair: Pair, campaign: Campaign, data: bytes, source: str = MINE) -> tuple[int, int]:

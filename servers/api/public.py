@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -46,6 +47,11 @@ async def show(cid: CampaignId, request: Request, known: Known = None) -> Respon
         about["wave"] = wave.number
     if known == digest:
         return JSONResponse(about)
-    # Its fields are in memory as text: anybody may ask, and a campaign can have a million thresholds.
-    whole = b'{"campaign":' + entry.campaign.canonical + b"," + json.dumps(about, separators=(",", ":")).encode()[1:]
-    return Response(whole, media_type="application/json")
+    told = json.dumps(about, separators=(",", ":")).encode()
+    return Response(_described(entry.campaign.canonical, told), media_type="application/json")
+
+
+@lru_cache(maxsize=4)
+def _described(canonical: bytes, about: bytes) -> bytes:
+    """One text for all who ask: anybody may, and a campaign can have a million thresholds."""
+    return b'{"campaign":' + canonical + b"," + about[1:]
