@@ -20,8 +20,14 @@ CHUNKED = "Transfer-Encoding: chunked"
 MINE, OTHERS = "127.0.0.1", "127.0.0.2"  # where attacks come from, and honest requests
 
 
-def connect(pair: Pair, role: int = 0, source: str = MINE) -> ssl.SSLSocket:
-    raw = socket.create_connection(("127.0.0.1", pair.ports[role]), timeout=60, source_address=(source, 0))
+def connect(pair: Pair, role: int = 0, source: str = MINE, room: int | None = None) -> ssl.SSLSocket:
+    """A connection, if wanted with little room for answers that are not read."""
+    raw = socket.socket()
+    raw.settimeout(60)
+    if room is not None:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+    raw.bind((source, 0))
+    raw.connect(("127.0.0.1", pair.ports[role]))
     return pair.context.wrap_socket(raw, server_hostname="127.0.0.1")
 
 

@@ -1,7 +1,8 @@
 """python -m bench load: two servers under mixed load for minutes: uploads, questions, sealings, and too much at once.
 
 Throughput, latency, memory and open files over time. From 60 % to 70 % of the time several clients upload without
-pause, more than the servers take: they answer 429, and afterwards everything is as before.
+pause, more than the servers take: they answer 429, and afterwards everything is as before. At the end two servers with
+the usual settings are attacked, and honest requests meanwhile are timed.
 """
 
 import random
@@ -11,18 +12,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
 
 from bench import output
+from bench.load.attacked import attacked
+from bench.load.campaigns import new_campaign
 from bench.load.plot import draw
 from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
 from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign
-from harness.live import Pair, envelopes, name, pledges
+from harness.live import Pair, envelopes, name
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much
 OVERLOAD = (0.6, 0.7)
@@ -58,7 +60,7 @@ def main(argv: list[str]) -> int:
         with pair:
             load, samples = _run(pair, 60 * args.minutes, args.seed)
             internal = [e for role in (0, 1) for e in pair.events(role) if e["event"] == "internal-error"]
-    results = _results(load, samples, len(internal))
+    results = [*_results(load, samples, len(internal)), *attacked(args.seed)]
     print_table(results)
     args.out.mkdir(parents=True, exist_ok=True)
     overload = (OVERLOAD[0] * load.seconds, OVERLOAD[1] * load.seconds)
@@ -68,16 +70,9 @@ def main(argv: list[str]) -> int:
     return 0 if all(r.met in (None, True) for r in results) else 1
 
 
-def _campaign(rng: random.Random) -> Campaign:
-    grid = {"kind": "linear", "values": "integer", "from": 0, "to": 1023, "step": 1}
-    about: dict[str, Any] = {"id": rng.randbytes(32), "title": "load", "question": "load", "grid": grid, "epsilon": 1.0}
-    about |= {"servers": pledges(about["id"]), "min_uploads": 1, "max_uploads": 10_000_000}
-    return Campaign.from_dict(about)
-
-
 def _run(pair: Pair, seconds: float, seed: int) -> tuple[Load, list[list[Sample]]]:
     rng = random.Random(seed)  # noqa: S311 - a benchmark's choices
-    first, second = _campaign(rng), _campaign(rng)
+    first, second = new_campaign(rng), new_campaign(rng)
     for campaign in (first, second):
         pair.create(campaign)
         pair.upload_values(campaign, np.arange(100))
@@ -158,7 +153,7 @@ def _ask(load: Load, pause: float) -> None:
 def _seal(load: Load, every: float, rng: random.Random) -> None:
     """Now and then the open campaign is sealed, and questions go to it as soon as it is ready; the older is deleted."""
     while not load.stop.wait(every):
-        fresh, full, old = _campaign(rng), load.open, load.sealed
+        fresh, full, old = new_campaign(rng), load.open, load.sealed
         load.pair.create(fresh)
         load.open = fresh
         load.pair.agree(full, 1)
