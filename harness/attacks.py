@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from campaign.envelopes import HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE, upload_bytes
+from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE, upload_bytes
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes, name
 
@@ -78,22 +78,28 @@ def stalled(
 
 def long_begin(campaign: Campaign, rows: int) -> bytes:
     """How an envelope of so many uploads begins."""
-    return _with_count(envelopes(campaign, np.arange(1))[0], rows)[: HEADER_BYTES + 40]
+    return _with_count(envelopes(campaign, np.arange(1))[0], rows)[: UPLOAD_HEADER_BYTES + 40]
 
 
 def numbered(campaign: Campaign, rows: int) -> bytes:
     """An envelope of so many uploads with the ids 0, 1 and so on, all with one new key: cheap to make."""
     one = envelopes(campaign, np.arange(1))[0]
-    table = np.tile(np.frombuffer(one, np.uint8)[HEADER_BYTES:], (rows, 1))
+    table = np.tile(np.frombuffer(one, np.uint8)[UPLOAD_HEADER_BYTES:], (rows, 1))
     table[:, :UPLOAD_ID_BYTES] = 0
     table[:, :8] = np.arange(rows, dtype="<u8")[:, None].view(np.uint8).reshape(rows, 8)
-    made = _with_count(one, rows)[:HEADER_BYTES] + table.tobytes()
+    made = _with_count(one, rows)[:UPLOAD_HEADER_BYTES] + table.tobytes()
     assert len(made) == upload_bytes(campaign, rows)
     return made
 
 
+def announced(campaign: Campaign, rows: int) -> str:
+    """The header about the length of so many uploads."""
+    return f"Content-Length: {upload_bytes(campaign, rows)}"
+
+
 def _with_count(envelope: bytes, rows: int) -> bytes:
-    return envelope[:40] + rows.to_bytes(4, "little") + envelope[44:]
+    """Another number of keys, and of people."""
+    return envelope[:44] + rows.to_bytes(4, "little") + rows.to_bytes(8, "little") + envelope[56:]
 
 
 def send(pair: Pair, campaign: Campaign, data: bytes, source: str = MINE) -> tuple[int, int]:

@@ -5,13 +5,12 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
-
 from bench.load.campaigns import new_campaign
 from bench.output import Result
+from campaign.envelopes import row_bytes
 from campaign.spec import Campaign
 from harness import attacks
-from harness.live import Pair, envelopes
+from harness.live import Pair
 
 COUNT = 100  # honest requests of each kind
 SIXTY_MIB = 60 << 20
@@ -24,7 +23,8 @@ def attacked(seed: int) -> list[Result]:
         campaign = new_campaign(random.Random(seed))  # noqa: S311 - a benchmark's choices
         pair.create(campaign)
         assert pair.upload(0, campaign, attacks.numbered(campaign, LONG)).status_code == 200
-        seen = [_stalled(pair, campaign), *(_rejected(pair, campaign, n) for n in (_rows(campaign), LONG))]
+        sizes = SIXTY_MIB // row_bytes(campaign), LONG
+        seen = [_stalled(pair, campaign), *(_rejected(pair, campaign, rows) for rows in sizes)]
     refused = sum(status == 429 for one in seen for status in one.statuses)
     what = f"of {COUNT}, in each attack: four uploads that stall, ten of 60 MiB, ten of {LONG} rejected rows"
     return [
@@ -37,7 +37,7 @@ def attacked(seed: int) -> list[Result]:
 
 def _stalled(pair: Pair, campaign: Campaign) -> attacks.Honest:
     with ExitStack() as stack:
-        for length in (f"Content-Length: {SIXTY_MIB}", "Content-Length: 4000000", attacks.CHUNKED):
+        for length in (f"Content-Length: {SIXTY_MIB}", attacks.announced(campaign, LONG), attacks.CHUNKED):
             stack.enter_context(attacks.stalled(pair, campaign, length))
         return attacks.watch(pair, campaign, COUNT)
 
@@ -45,9 +45,3 @@ def _stalled(pair: Pair, campaign: Campaign) -> attacks.Honest:
 def _rejected(pair: Pair, campaign: Campaign, rows: int) -> attacks.Honest:
     with attacks.flood(pair, campaign, [attacks.numbered(campaign, rows)] * 10):
         return attacks.watch(pair, campaign, COUNT)
-
-
-def _rows(campaign: Campaign) -> int:
-    """Of a request of 60 MiB."""
-    one, two = (len(envelopes(campaign, np.arange(n))[0]) for n in (1, 2))
-    return SIXTY_MIB // (two - one)

@@ -17,6 +17,7 @@ from campaign.envelopes import UPLOAD_TYPE
 from campaign.errors import parse_problem
 from campaign.spec import Campaign
 from client.tokens import new_token
+from harness import attacks
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign
 
@@ -157,7 +158,7 @@ def test_a_body_that_says_it_is_too_long_is_not_read(pair: Pair, campaign: Campa
 
 
 def test_a_body_without_end_is_cut(pair: Pair, campaign: Campaign) -> None:
-    chunks = b"".join(b"1000\r\n" + bytes(0x1000) + b"\r\n" for _ in range(17))
+    chunks = attacks.chunk(attacks.long_begin(campaign, 20)) + attacks.chunk(bytes(0x1000)) * 17
     answer = raw(pair, upload_head(pair, campaign, "Transfer-Encoding: chunked") + chunks)
     assert b" 413 " in answer.splitlines()[0]
 

@@ -1,7 +1,5 @@
 """Crashes, restarts and damage: nothing acknowledged is lost, and answers never change."""
 
-import http.client
-import http.server
 import json
 import shutil
 import sqlite3
@@ -15,7 +13,6 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_TYPE
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import answering, filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
@@ -99,35 +96,6 @@ def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
             pair.start(1)
             pair.wait_ready(campaign)
             assert pair.ask(1, campaign, "curve") == first
-
-
-def test_bodies_that_are_slow_or_too_many_are_refused(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
-    for role in (0, 1):
-        pair.configure(role, limits__body_s="10.0")
-        pair.configure(role, limits__bytes_in_flight="70000")
-    with pair:
-        campaign = new_campaign()
-        pair.create(campaign)
-        path = f"/v1/campaigns/{name(campaign)}/uploads"
-        slow = http.client.HTTPSConnection("127.0.0.1", pair.ports[0], context=pair.context, timeout=60)
-        slow.putrequest("POST", path)
-        token = pair.upload_tokens[campaign.id]
-        for header in (
-            ("Authorization", f"Bearer {token}"),
-            ("Content-Type", UPLOAD_TYPE),
-            ("Content-Length", "65000"),
-        ):
-            slow.putheader(*header)
-        slow.endheaders()
-        slow.send(b"x" * 100)
-        until = time.monotonic() + 5
-        while (refused := pair.upload(0, campaign, envelopes(campaign, np.arange(40))[0])).status_code == 200:
-            assert time.monotonic() < until
-        assert refused.status_code == 429
-        assert slow.getresponse().status == 408
-        slow.close()
-        assert pair.upload(0, campaign, envelopes(campaign, np.arange(40))[0]).status_code == 200
 
 
 def test_two_groups_questions_cannot_take_each_others_budget(tmp_path: Path) -> None:
