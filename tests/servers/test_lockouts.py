@@ -99,7 +99,7 @@ def test_what_the_first_bytes_tell_is_rejected_before_the_rest(pair: Pair, is_ch
     ]
     for campaign, rows, code in cases:
         begin = attacks.long_begin(campaign, rows)[: UPLOAD_HEADER_BYTES + UPLOAD_ID_BYTES]
-        head = attacks.upload_head(pair, campaign, CHUNKED if is_chunked else attacks.announced(campaign, rows))
+        head = attacks.upload_head(pair, campaign, CHUNKED if is_chunked else attacks.announced(campaign, rows or ROWS))
         assert begun(pair, head, attacks.chunk(begin) if is_chunked else begin)[1] == code
         assert pair.status(campaign)["uploads"] in (0, 1, 20)
 

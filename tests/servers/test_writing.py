@@ -141,3 +141,36 @@ def test_two_threads_that_add_at_once_take_turns(storage: Storage, monkeypatch: 
         go.set()
         assert [first.result(), second.result()] == [[[]], [[]]]
     assert storage.uploads.counts() == {campaign.id: 2}
+
+
+def test_short_requests_wait_for_one_transaction_of_long_ones(storage: Storage) -> None:
+    """However many long ones wait; and these get their turn, however many short ones come."""
+    campaign, batches, go = new_campaign(), list[list[int]](), threading.Event()
+    storage.campaigns.add(campaign, "0" * 64, [])
+
+    class Noting(uploads.Uploads):
+        def add(self, requests: Sequence[NewUploads]) -> list[Any]:
+            batches.append([len(request.rows) for request in requests])
+            assert go.wait(30)
+            return super().add(requests)
+
+    async def play(noting: Noting) -> None:
+        writer = Writer(noting)
+
+        def add(number: int, rows: int) -> "asyncio.Task[Any]":
+            some = [row(bytes([number]) + i.to_bytes(15, "big"), b"key") for i in range(rows)]
+            return asyncio.create_task(writer.add(NewUploads(campaign.id, some)))
+
+        first = add(0, 6000)
+        while not batches:
+            await asyncio.sleep(0.01)
+        others = [add(1, 6000), add(2, 6000), add(3, 1), add(4, 3000), add(5, 100)]
+        await asyncio.sleep(0)
+        go.set()
+        assert await asyncio.gather(first, *others) == [[]] * 6
+        await writer.close()
+
+    noting = Noting(storage.engine)
+    asyncio.run(play(noting))
+    noting.close()
+    assert batches == [[6000], [1, 100], [6000], [6000, 3000]]
