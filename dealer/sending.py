@@ -109,6 +109,8 @@ async def _upload(
         raise InvalidValue(_OTHER_VALUES.format(kept.path))
     exchange = _Exchange(sites, kept)
     await exchange.finish_withdrawals()
+    if campaign.waves is not None and not sites.wave:  # nobody has asked yet which one is open
+        await sites.look(campaign)
     kept.take(data, count, BATCH)
     done_before = kept.size(kept.numbers(DONE))
     progress(done_before)

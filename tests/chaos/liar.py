@@ -8,6 +8,7 @@
     replay      does it, and later again, perhaps after what came in between
     withdrawn   stores, and says that the party had withdrawn it
     conflict    stores nothing, and says that the id is taken
+    closed      stores, and says that the wave has closed
     nonsense    stores, and answers 200 with something that means nothing
     slow        does it when the party has given up waiting
 
@@ -29,11 +30,11 @@ from typing import Self
 import httpx
 
 from campaign.envelopes import UPLOAD_ID_BYTES
-from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn
+from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn, WaveClosed
 from harness.live import Pair
 
 NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like
-LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "nonsense", "slow")
+LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "closed", "nonsense", "slow")
 SLOW_S = 0.6
 
 Reply = tuple[int, bytes]
@@ -81,7 +82,7 @@ class Liar:
             return self._pass_on(request)
         lie = self.choose()
         self.told.append(lie)
-        done = {"honest", "deny", "replay", "withdrawn", "nonsense"}
+        done = {"honest", "deny", "replay", "withdrawn", "closed", "nonsense"}
         if lie == "slow":
             time.sleep(SLOW_S)
         if lie in ("late", "replay"):
@@ -120,6 +121,8 @@ def _reply(lie: str, request: Request, honest: Reply) -> Reply:
         return _problem(UploadWithdrawn("you have withdrawn it, says the liar"))
     if lie == "conflict":
         return _problem(UploadConflict("somebody has this id, says the liar"))
+    if lie == "closed":
+        return _problem(WaveClosed("the wave has closed, says the liar"))
     return (200, b"<html>Welcome!</html>") if lie == "nonsense" else honest
 
 
