@@ -32,8 +32,7 @@ async def read_upload(request: Request, entry: Entry, sender: str | None) -> byt
     if not incoming.is_whole:
         refusal = admission.refusal_at(campaign, server.clock())
         asked = admission.NewUploads(campaign.id, (), sender, refusal, header.wave)
-        facts = await asyncio.to_thread(server.storage.uploads.facts, asked, first)
-        problem = admission.refused_unread(asked, facts, first, count)
+        problem = await asyncio.to_thread(server.storage.uploads.refused_unread, asked, first, count)
         if problem is not None:
             raise problem
     return await incoming.all(size)

@@ -191,13 +191,8 @@ def _not_in_time(wave: int, facts: Facts) -> Problem | None:
     )
 
 
-def refused_unread(request: NewUploads, facts: Facts, first: bytes, count: int) -> Problem | None:
-    """Why nothing of a request of `count` uploads will be stored, as far as the id of its first one tells.
-
-    None: it must be read, because it fits, or because it may be a retry of what is stored.
-    """
-    if first in facts.known or first in facts.gone:
-        return None
+def refused_unread(request: NewUploads, facts: Facts, count: int) -> Problem | None:
+    """Why nothing of a request of `count` uploads will be stored, unless it is a retry of what is stored."""
     return _nothing_new(request, facts) or _full(request, facts, count)
 
 

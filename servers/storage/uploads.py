@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.envelopes import Row
 from campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
-from servers.lifecycle.admission import Facts, Failures, NewUploads, early_withdrawals
+from servers.lifecycle.admission import Facts, Failures, NewUploads, early_withdrawals, refused_unread
 from servers.storage import aside, campaigns, dialects, ingest, sites, waves
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
@@ -31,25 +31,17 @@ class Uploads:
         """Store many requests together. For each: its failures, or the problem that refused it whole."""
         return self._ingest.add(requests)
 
-    def facts(self, request: NewUploads, upload_id: bytes) -> Facts:
-        """What is known now about a request and one of its ids; only `add` decides about it for good."""
+    def refused_unread(self, request: NewUploads, first: bytes, count: int) -> Problem | None:
+        """Why nothing of a request of `count` uploads would be stored now, if that is so.
+
+        If the id of its first upload is known, it may be a retry, and has to be read. Only `add` decides for good.
+        """
         with self._engine.connect() as db:
-            entry, current = campaigns.entry(db, request.campaign), waves.wave(db, request.campaign)
-            sender, mine = request.sender, uploads_of(request.campaign) & (UPLOADS.c.sender == request.sender)
-            used = db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one() if sender else 0
-            return Facts(
-                campaign=entry.campaign,
-                is_open=current.state == waves.OPEN,
-                wave=current.number,
-                stored=entry.stored,
-                erased=entry.erased,
-                used=used,
-                reused=_remembered(db, request.campaign, sender, was_stored=True) if sender else 0,
-                site=sites.of(db, request.campaign, sender) if entry.campaign.admission == "sites" else None,
-                known=_column(db, request.campaign, [upload_id], UPLOADS.c.leaf),
-                gone=_withdrawn(db, request.campaign, sender, [upload_id])
-                | aside.put_aside(db, request.campaign, [upload_id]),
-            )
+            problem = refused_unread(request, _facts(db, request), count)
+            if problem is None or _column(db, request.campaign, [first], UPLOADS.c.leaf):
+                return None
+            gone = _withdrawn(db, request.campaign, request.sender, [first])
+            return None if gone or aside.put_aside(db, request.campaign, [first]) else problem
 
     def close(self) -> None:
         self._ingest.close()
@@ -205,6 +197,19 @@ def _require_open(db: Connection, campaign_id: bytes, numbers: Iterable[int]) ->
             )
         if state != waves.OPEN:
             raise CampaignSealed("these uploads are in a set that is fixed; they count, and nothing can be withdrawn")
+
+
+def _facts(db: Connection, request: NewUploads) -> Facts:
+    """What is known before anything is looked up by its id."""
+    entry, current = campaigns.entry(db, request.campaign), waves.wave(db, request.campaign)
+    used, reused, site = 0, 0, None
+    if request.sender is not None:
+        mine = uploads_of(request.campaign) & (UPLOADS.c.sender == request.sender)
+        used = db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one()
+        reused = _remembered(db, request.campaign, request.sender, was_stored=True)
+        site = sites.of(db, request.campaign, request.sender) if entry.campaign.admission == "sites" else None
+    is_open, counts = current.state == waves.OPEN, (entry.stored, entry.erased, used, reused)
+    return Facts(entry.campaign, is_open, current.number, *counts, site, {}, frozenset())
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
