@@ -20,7 +20,10 @@ Problem
 import json
 from typing import ClassVar
 
+from campaign.wording import short
+
 URN = "urn:fss-ecdf:problem:"
+MOST_DETAIL = 2000  # characters of what another side says
 
 
 class Problem(Exception):
@@ -251,9 +254,9 @@ def parse_problem(data: bytes) -> Problem | None:
 
 
 def from_document(document: dict[str, object]) -> Problem:
-    """The problem that another side sent, as the exception to raise here."""
-    code = str(document.get("type", "")).removeprefix(URN)
+    """The problem that another side sent, as the exception to raise here; its words on one line, and not too many."""
+    code, detail = str(document.get("type", "")).removeprefix(URN), short(str(document.get("detail", "")), MOST_DETAIL)
     for kind in problems():
         if kind.code == code:
-            return kind(str(document.get("detail", "")))
-    return Problem(f"{document.get('title', 'unknown problem')}: {document.get('detail', '')}")
+            return kind(detail)
+    return Problem(f"{short(str(document.get('title', 'unknown problem')))}: {detail}")

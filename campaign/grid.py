@@ -39,6 +39,8 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 # What people write in a CSV file; not "1_000", "nan" or digits of other scripts, which float() would take.
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# What a campaign calls a day; `fromisoformat` takes weeks, and any character between a day and a time.
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _short(value: object) -> str:
@@ -79,6 +81,8 @@ def _exact(x: object) -> object:
         if not math.isfinite(x):
             raise ValueError("numbers of a grid must be finite")
         return x + 0.0
+    if isinstance(x, str) and not _DAY.fullmatch(x):
+        raise ValueError("a date is written like 2026-03-31")
     return x
 
 

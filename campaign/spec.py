@@ -51,6 +51,7 @@ from campaign.noise.choice import summed
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from campaign.reading import explain, parse_json, parse_toml
 from campaign.strata import arms, check_strata, check_survival, number, numbers
+from campaign.text import PLAIN, Name
 from campaign.waves import Waves
 from campaign.waves import check as check_waves
 from campaign.wording import listed
@@ -112,7 +113,6 @@ Time = Annotated[datetime, BeforeValidator(_time), PlainSerializer(_write_time)]
 Id = Annotated[
     bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
 ]
-Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[tuple[Name, ...], FailFast(), BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
 
 
@@ -152,10 +152,10 @@ class Campaign(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: Id
-    title: str = Field(min_length=1, max_length=200)
-    question: str = Field(min_length=1, max_length=2000)
-    unit: str = Field(default="", max_length=40)
-    value_name: str = Field(default="", max_length=80)
+    title: Name
+    question: Annotated[str, Field(min_length=1, max_length=2000), PLAIN]
+    unit: Annotated[str, Field(max_length=40), PLAIN] = ""
+    value_name: Annotated[str, Field(max_length=80), PLAIN] = ""
     kind: Literal["distribution", "survival"] = "distribution"
     grid: Grid
     strata: Names = ("all",)
@@ -181,6 +181,10 @@ class Campaign(BaseModel):
             raise ValueError(f"grid and strata need {self.bits} bits, at most {MAX_BITS} are possible")
         if self.max_uploads < self.min_uploads:
             raise ValueError(f"max_uploads ({self.max_uploads}) is below min_uploads ({self.min_uploads})")
+        if self.epsilon <= MAX_EPSILON < self.total_epsilon:
+            raise ValueError(
+                f"curve, reserve and pools may have epsilon {MAX_EPSILON:g} in all, not {self.total_epsilon:g}"
+            )
         if self.opens and self.closes and self.closes <= self.opens:
             raise ValueError("a campaign closes after it opens")
         if self.seal == "at-closing" and self.closes is None:

@@ -13,9 +13,9 @@ EVENT, CENSORED = "event", "censored"
 
 
 def check_strata(strata: tuple[str, ...]) -> None:
-    """Names of categories: at least one, all different, none empty, not too many."""
-    if not strata or len(set(strata)) != len(strata) or any(not s.strip() or s != s.strip() for s in strata):
-        raise InvalidCampaign("strata are one or more different names, without blanks at their ends")
+    """Names of categories: at least one, all different, not too many. What a name may be, its type says."""
+    if not strata or len(set(strata)) != len(strata):
+        raise InvalidCampaign("strata are one or more different names")
     if len(strata) > MAX_STRATA:
         raise InvalidCampaign(f"at most {MAX_STRATA} strata, got {len(strata)}")
 

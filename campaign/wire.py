@@ -17,6 +17,7 @@ from pydantic import (
 from campaign.errors import InvalidQuery
 from campaign.reading import parse_json
 from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, from_base64url, to_base64url
+from campaign.text import Name
 from campaign.wording import listed, short
 
 Digest = Annotated[
@@ -104,13 +105,14 @@ class NewCampaign(Message):
 
 
 SITE_ID_BYTES = 16
+SiteId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
 class NewSite(Message):
     """A site of a campaign: an id that stays, a label for the operators, its token's hash, how much it may send."""
 
-    id: str = Field(pattern=r"^[0-9a-f]{32}$")
-    label: str = Field(min_length=1, max_length=200)
+    id: SiteId
+    label: Name
     token: TokenHash
     quota: int = Field(ge=1, le=MAX_UPLOADS)
 

@@ -1,6 +1,8 @@
-"""What error messages may repeat: few things, and short ones. Whoever sends megabytes does not get megabytes back."""
+"""What error messages may repeat: few things, short ones, on one line. Megabytes are not answered with megabytes."""
 
 from collections.abc import Sequence
+
+from campaign.text import shown
 
 MOST_LISTED = 10
 MOST_LETTERS = 60
@@ -11,7 +13,7 @@ def short(text: str, most: int = MOST_LETTERS) -> str:
     >>> short("a" * 100, 10)
     'aaaaaaaaaa...'
     """
-    return text if len(text) <= most else text[:most] + "..."
+    return shown(text) if len(text) <= most else shown(text[:most]) + "..."
 
 
 def listed(parts: Sequence[str], separator: str = "; ") -> str:

@@ -52,7 +52,7 @@ def test_the_page_is_a_program_of_its_own() -> None:
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             modules.add((node.module or "").split(".")[0])
-    assert modules == {"base64", "hashlib", "hmac", "json", "math", "datetime", "decimal", "fractions", "Crypto"}
+    assert modules == {"base64", "hashlib", "hmac", "json", "math", "re", "datetime", "decimal", "fractions", "Crypto"}
 
 
 def test_versions_on_the_page_are_those_of_the_code() -> None:

@@ -210,10 +210,16 @@ export function tableOf({ name, columns, rows }) {
   return htmlElement("details", {}, htmlElement("summary", {}, name), scroller);
 }
 
+// A text that no spreadsheet takes for a formula, wherever it thinks that a cell begins; numbers are left alone.
+function unlikeFormula(text) {
+  if (/^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$/.test(text)) return text;
+  return text.replace(/(^|[;\t\r\n]\s*)([=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'$2");
+}
+
 // The numbers of a table as a file: every digit, as JavaScript writes doubles.
 export function csvOf({ columns, rows }) {
   const cell = (value) => {
-    const text = String(value ?? "");
+    const text = typeof value === "string" ? unlikeFormula(value) : String(value ?? "");
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";

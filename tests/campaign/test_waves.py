@@ -30,6 +30,20 @@ def test_what_a_party_consents_to() -> None:
     assert campaign(epsilon=0.5, reserve=0.5).total_epsilon == 1.0
 
 
+def test_the_cap_is_on_all_that_a_party_consents_to() -> None:
+    """Three pools of 20 each were 80 in all once."""
+    pools = [{"at": at, "epsilon": 20.0} for at in (10, 20, 30)]
+    for changes in (
+        {"epsilon": 20.0, "waves": weekly(pooled=pools), "opens": OPENS},
+        {"epsilon": 10.0, "waves": weekly(pooled=pools[:1]), "opens": OPENS},
+        {"epsilon": 1.0, "reserve": 19.5},
+    ):
+        with pytest.raises(InvalidCampaign, match=r"may have epsilon 20 in all, not (80|30|20\.5)"):
+            campaign(**changes)
+    assert campaign(epsilon=1.0, reserve=19.0).total_epsilon == 20.0
+    assert campaign(epsilon=5.0, waves=weekly(pooled=[{"at": 9, "epsilon": 15.0}]), opens=OPENS).total_epsilon == 20.0
+
+
 def test_a_campaign_of_waves_is_the_same_after_writing() -> None:
     made = campaign(waves=weekly(), opens=OPENS)
     assert Campaign.from_json(made.canonical) == made

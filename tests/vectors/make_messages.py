@@ -30,8 +30,8 @@ def _campaigns() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {
         "risk": {"title": "Risk", "question": "Which risk?", "epsilon": 1.0, "grid": linear, "strata": ["no", "yes"]},
         "points": {
-            "title": 'Tage "überlebt" \\ \t',
-            "question": "How many?\u2028",
+            "title": 'Tage "überlebt" \\ 𝄞',
+            "question": "How many\u00a0?",
             "epsilon": 0.1,
             "grid": whole,
             "scheme": "dpf",

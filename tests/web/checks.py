@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from Crypto.Hash import TurboSHAKE128
 
 from campaign.errors import InvalidValue
 from campaign.spec import Campaign, to_base64url
+from campaign.text import shown
 from dealer.derive import Source
 from fss import dcf
 from fss.field import P
@@ -302,3 +304,23 @@ def _answers(probe: Probe, made: Campaign, text: str) -> None:
     twice = json.dumps(answer)[:-1] + ',"state":"open"}'
     for nothing in ("", "[]", "{}", twice, '{"server":0,"campaign":1}', "<html>"):
         assert probe.refusal("checkAnswer", nothing, 0, digest) == "noCampaign"
+
+
+def texts(probe: Probe) -> None:
+    """The same texts and addresses are accepted, and what is not is shown alike."""
+    known = json.loads((VECTORS / "texts.json").read_text())
+    assert set(probe.texts(known["good"])) == {True}
+    assert set(probe.texts(known["rejected"])) == {False}
+    assert set(probe.addresses(known["good_addresses"])) == {True}
+    assert set(probe.addresses(known["rejected_addresses"])) == {False}
+    # What this Python's Unicode does not know may be a mark to the browser.
+    every = [
+        t for t in known["good"] + known["rejected"] if all(unicodedata.category(chr(c)) not in ("Cs", "Cn") for c in t)
+    ]
+    assert probe.shown(every) == [shown("".join(map(chr, points))) for points in every]
+    fields = json.loads(as_text(campaign(strata=["no", "yes"])))
+    for name in ("title", "question", "unit", "value_name"):
+        for bad in ("a\x1b[2J", "a\u202eb", "a\nb"):
+            assert probe.refusal("campaign", json.dumps({**fields, name: bad})) == "badCampaign", name
+    assert probe.refusal("campaign", json.dumps({**fields, "strata": ["no", "y\u200bes"]})) == "badCampaign"
+    assert probe.refusal("campaign", json.dumps({**fields, "reserve": 19.5})) == "badCampaign"

@@ -13,6 +13,7 @@ import { shake256, turboShake128 } from "../../web/party/keccak.js";
 import { PROOF_RAND_WORDS, Prover, proofBytes } from "../../web/party/proof.js";
 import { place, readCsv } from "../../web/party/records.js";
 import { hmacSha256, sha256 } from "../../web/party/sha256.js";
+import { isAddress, isText, shownPlainly } from "../../web/party/text.js";
 
 const element = (text) => {
   const out = new Uint32Array(2);
@@ -101,6 +102,9 @@ globalThis.probe = {
   csv: (text) => readCsv(text),
   dealt: (text, positions, ids, rand, wave) =>
     new Sealer(readCampaign(text)).envelopes(positions, fromHex(ids), fromHex(rand), wave).map(toHex),
+  texts: (all) => all.map((points) => isText(String.fromCodePoint(...points))),
+  shown: (all) => all.map((points) => shownPlainly(String.fromCodePoint(...points))),
+  addresses: (all) => all.map((points) => isAddress(String.fromCodePoint(...points))),
   // One batch of a receipt as both servers get it, with what stands in the receipt.
   envelopes(text, salt, token, number, generation, positions, wave) {
     const campaign = new Campaign(readJson(text)), source = new Source(fromHex(salt), token);

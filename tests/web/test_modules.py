@@ -23,6 +23,7 @@ CHECKS = {
         checks.messages,
         checks.tables,
         checks.refusals,
+        checks.texts,
     )
 }
 
@@ -80,6 +81,12 @@ MUTANTS = [
     ("refusals", "found !== digest", "false"),
     ("refusals", "found.has(name)", "false"),
     ("refusals", "this.checked && this.bits > MAX_CHECKED_BITS", "false"),
+    ("texts", "\\\\u2028-\\\\u202e", "\\\\u2029-\\\\u202e"),
+    ("texts", "{2}|${ONE_BLANK}", "{3}|${ONE_BLANK}"),
+    ("texts", "let marks = MOST_MARKS", "let marks = 0"),
+    ("texts", "&& isText(found)", ""),
+    ("texts", "this.totalEpsilon <= MAX_EPSILON", "this.epsilon <= MAX_EPSILON"),
+    ("texts", "[1-9][0-9]{0,4}", "[0-9]{0,5}"),
 ]
 
 

@@ -6,7 +6,9 @@ import { Refusal, bitsFor, readGrid } from "./grid.js";
 import { Numeral, readJson, writeJson } from "./json.js";
 import { MAX_CHECKED_BITS } from "./proof.js";
 import { sha256 } from "./sha256.js";
+import { isText } from "./text.js";
 
+const MAX_EPSILON = 20; // of all that a party consents to
 const DIGEST_CONTEXT = "fss-ecdf campaign 5\n";
 
 export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));
@@ -18,7 +20,7 @@ export class Campaign {
     this.digest = digestOf(fields);
     this.id = this.read("id", (found) => fromBase64url(found, 32));
     this.name = toBase64url(this.id);
-    for (const name of ["title", "question", "unit"]) this[name] = this.read(name, textOf);
+    for (const name of ["title", "question", "unit", "value_name"]) this[name] = this.read(name, textOf);
     this.strata = this.read("strata", (found) => (Array.isArray(found) && found.length ? found.map(textOf) : fail()));
     for (const name of ["epsilon", "reserve", "max_instances"]) this[name] = this.read(name, numberOf);
     // What this page can make keys for; anything else is refused before a byte is sent.
@@ -29,6 +31,7 @@ export class Campaign {
     this.checked = this.read("checked", (found) => (typeof (found ?? false) === "boolean" ? (found ?? false) : fail()));
     if (this.checked && this.bits > MAX_CHECKED_BITS) throw new Refusal("badCampaign", { field: "checked" });
     this.pooled = this.read("waves", pooledOf);
+    if (!(this.totalEpsilon <= MAX_EPSILON)) throw new Refusal("badCampaign", { field: "epsilon" });
     this.keyType = new KeyType(this.bits, this.id);
   }
 
@@ -54,7 +57,7 @@ function fail() {
   throw new Error("of another kind");
 }
 
-const textOf = (found) => (typeof found === "string" ? found : fail());
+const textOf = (found) => (typeof found === "string" && isText(found) ? found : fail());
 const numberOf = (found) => (found instanceof Numeral && Number.isFinite(found.value) ? found.value : fail());
 
 // The epsilon of everything that is pooled, of a campaign of waves; of any other, null.

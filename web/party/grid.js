@@ -111,7 +111,7 @@ class LinearGrid extends Grid {
 
   literal(found, field) {
     if (this.values === "date" && field !== "grid.step") {
-      const days = typeof found === "string" ? dayNumber(found) : NaN;
+      const days = typeof found === "string" && found.length === 10 ? dayNumber(found) : NaN;
       need(Number.isInteger(days), field);
       return String(days);
     }
@@ -201,7 +201,9 @@ class LogGrid extends Grid {
 function explicit(fields, values) {
   const at = fields.get("at");
   need(Array.isArray(at), "grid.at");
-  const list = at.map((x) => (values === "date" && typeof x === "string" ? dayNumber(x) : numeral(x, "grid.at").value));
+  const one = (x) =>
+    values === "date" && typeof x === "string" && x.length === 10 ? dayNumber(x) : numeral(x, "grid.at").value;
+  const list = at.map(one);
   return new ListedGrid(Float64Array.from(list), values);
 }
 

@@ -2,11 +2,14 @@
 
 import { checkAnswer } from "./campaign.js";
 import { Refusal } from "./grid.js";
+import { isAddress, shownPlainly } from "./text.js";
 
 const ATTEMPTS = 6;
 const FIRST_WAIT_S = 0.5;
 const BUSY_WAIT_S = 1;
 const LONGEST_WAIT_S = 20;
+const MOST_BYTES = 33554432; // of an answer: a campaign whose thresholds are listed is the longest
+const MOST_DETAIL = 500;
 const URN = "urn:fss-ecdf:problem:";
 const TRY_AGAIN = [
   "try-again",
@@ -22,7 +25,9 @@ const TRY_AGAIN = [
 // What a server refused, by its stable code, or that it could not be reached.
 export class Problem extends Refusal {
   constructor(server, code, detail) {
-    super(code === "unreachable" || code === "not-an-answer" ? code : "serverSays", { server, detail, code });
+    const said = (text) => shownPlainly(text.slice(0, MOST_DETAIL));
+    const words = { server, detail: said(detail), code: said(code) };
+    super(code === "unreachable" || code === "not-an-answer" ? code : "serverSays", words);
     this.server = server;
     this.code = code;
     this.again = code === "unreachable" || code === "not-an-answer" || TRY_AGAIN.includes(code);
@@ -33,7 +38,12 @@ const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * s
 
 export class Sites {
   constructor(urls, digest) {
+<<<<<<< HEAD
     Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS, wave: 0 });
+=======
+    if (!urls.every(isAddress)) throw new Refusal("badCampaign", { field: "urls" });
+    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS });
+>>>>>>> 5f4d555 (Texts of campaigns and sites have no characters that change how others look)
   }
 
   // The text of an answer that succeeded, perhaps not at once.
@@ -55,7 +65,8 @@ export class Sites {
     const how = { credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer", redirect: "error" };
     try {
       const answer = await fetch(this.urls[server] + path, { method, headers, body, ...how });
-      const text = await answer.text();
+      const text = await readText(answer);
+      if (text === null) return [null, new Problem(server, "not-an-answer", ""), 0];
       if (answer.ok) return [text, null, 0];
       const asked = /^[0-9]{1,6}$/.test(answer.headers.get("Retry-After") ?? "")
         ? Number(answer.headers.get("Retry-After"))
@@ -76,11 +87,28 @@ export class Sites {
   }
 }
 
+// An answer's text, or null if it is longer than any of ours.
+async function readText(answer) {
+  const reader = answer.body?.getReader();
+  const decoder = new TextDecoder();
+  let [text, size] = ["", 0];
+  for (;;) {
+    const { done, value } = reader ? await reader.read() : { done: true };
+    if (done) return text + decoder.decode();
+    size += value.length;
+    if (size > MOST_BYTES) {
+      await reader.cancel();
+      return null;
+    }
+    text += decoder.decode(value, { stream: true });
+  }
+}
+
 export function problemOf(server, text) {
   try {
     const found = JSON.parse(text);
     if (typeof found.type === "string" && found.type.startsWith(URN)) {
-      return new Problem(server, found.type.slice(URN.length), String(found.detail ?? "").slice(0, 500));
+      return new Problem(server, found.type.slice(URN.length), String(found.detail ?? ""));
     }
   } catch {
     // what is no document is no answer
