@@ -38,6 +38,9 @@ NUMPY = {"Accept": "application/x-npy"}
 JSON = {"Content-Type": "application/json"}
 
 
+# Of an answer; a campaign whose thresholds are listed is the longest that is not a curve.
+MOST_BYTES, NUMPY_HEAD = 33 << 20, 1000
+
 R = TypeVar("R")
 
 
@@ -48,6 +51,7 @@ class Request:
     method: str
     path: str
     more: dict[str, Any] = field(default_factory=dict)
+    most: int = MOST_BYTES
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,8 @@ class Asking:
         at_the_end = {"at": last_threshold(campaign), "stratum": stratum, **which}
         last = read(EcdfAnswer, (yield Request("GET", "/ecdf", {"params": at_the_end})))
         params = {"stratum": stratum, **(which or until_of(last))}
-        data = yield Request("GET", "/curve", {"params": params, "headers": NUMPY})
+        most = NUMPY_HEAD + (8 << campaign.grid.bits)
+        data = yield Request("GET", "/curve", {"params": params, "headers": NUMPY}, most)
         return self._read_counts(data, last, campaign), last
 
     def trend(self) -> Plan[Trend]:

@@ -136,7 +136,8 @@ class Client(_Client):
                 return need.work()
 
     def _ask(self, request: Request) -> bytes:
-        return self._asking.server.ask(self._http, request.method, self.url + request.path, **request.more).content
+        url, about = self.url + request.path, {"most": request.most, **request.more}
+        return self._asking.server.ask(self._http, request.method, url, **about).content
 
 
 class AsyncClient(_Client):
@@ -196,7 +197,9 @@ class AsyncClient(_Client):
         match need:
             case Request():
                 url = self.url + need.path
-                return (await self._asking.server.ask_async(self._http, need.method, url, **need.more)).content
+                return (
+                    await self._asking.server.ask_async(self._http, need.method, url, most=need.most, **need.more)
+                ).content
             case Together():
                 return await asyncio.gather(*map(self._follow, need.plans))
             case Alone():

@@ -45,13 +45,13 @@ from pydantic import (
 )
 
 from campaign.errors import DigestMismatch, InvalidCampaign
+from campaign.fields import PLAIN, Name
 from campaign.grid import MAX_BITS, Grid
 from campaign.inputs import Strata, Values, named
 from campaign.noise.choice import summed
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from campaign.reading import explain, parse_json, parse_toml
 from campaign.strata import arms, check_strata, check_survival, number, numbers
-from campaign.text import PLAIN, Name
 from campaign.waves import Waves
 from campaign.waves import check as check_waves
 from campaign.wording import listed
@@ -181,10 +181,8 @@ class Campaign(BaseModel):
             raise ValueError(f"grid and strata need {self.bits} bits, at most {MAX_BITS} are possible")
         if self.max_uploads < self.min_uploads:
             raise ValueError(f"max_uploads ({self.max_uploads}) is below min_uploads ({self.min_uploads})")
-        if self.epsilon <= MAX_EPSILON < self.total_epsilon:
-            raise ValueError(
-                f"curve, reserve and pools may have epsilon {MAX_EPSILON:g} in all, not {self.total_epsilon:g}"
-            )
+        if self.epsilon <= MAX_EPSILON < (total := self.total_epsilon):
+            raise ValueError(f"curve, reserve and pools may have epsilon {MAX_EPSILON:g} in all, not {total:g}")
         if self.opens and self.closes and self.closes <= self.opens:
             raise ValueError("a campaign closes after it opens")
         if self.seal == "at-closing" and self.closes is None:

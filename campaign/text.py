@@ -11,9 +11,7 @@ reject. The ranges are fixed: two servers, or a server and a browser, of other v
 
 import re
 import unicodedata
-from typing import Annotated, Any
-
-from pydantic import AfterValidator, Field
+from typing import Any
 
 MOST_MARKS = 4  # combining ones in a row
 MOST_ADDRESS = 500
@@ -96,10 +94,6 @@ def is_text(text: str) -> bool:
     return True
 
 
-PLAIN = AfterValidator(check_text)
-Name = Annotated[str, Field(min_length=1, max_length=200), PLAIN]  # a title, a stratum, a label
-
-
 def is_address(text: str) -> bool:
     """Of a server, or of something there: https, a host, perhaps a port and a path; nothing else, and all ASCII."""
     found = _ADDRESS.fullmatch(text) if len(text) <= MOST_ADDRESS else None
@@ -110,9 +104,6 @@ def check_address(text: str) -> str:
     if not is_address(text):
         raise ValueError("an address is https://, a host, perhaps a port and a path: no user, blank, ? or #")
     return text
-
-
-Address = Annotated[str, AfterValidator(check_address)]
 
 
 def shown(text: str) -> str:
@@ -127,6 +118,11 @@ def shown(text: str) -> str:
         marks = marks + 1 if unicodedata.category(one) in ("Mn", "Me") else 0
         parts.append(f"\\u{{{ord(one):x}}}" if marks > MOST_MARKS or _FORBIDDEN.match(one) else one)
     return "".join(parts)
+
+
+def shown_lines(text: str) -> str:
+    """The same for lines of our own with such texts in them: their ends and tabs stay."""
+    return _FORBIDDEN.sub(lambda found: found[0] if found[0] in "\n\r\t" else shown(found[0]), text)
 
 
 def all_shown(value: Any) -> Any:

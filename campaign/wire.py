@@ -15,9 +15,9 @@ from pydantic import (
 )
 
 from campaign.errors import InvalidQuery
+from campaign.fields import Name
 from campaign.reading import parse_json
 from campaign.spec import DIGEST_BYTES, MAX_UPLOADS, from_base64url, to_base64url
-from campaign.text import Name
 from campaign.wording import listed, short
 
 Digest = Annotated[
@@ -26,7 +26,7 @@ Digest = Annotated[
     PlainSerializer(to_base64url),
     Field(description="of the campaign"),
 ]
-Threshold = float | int | str
+Threshold = float | int | Name
 Position = Annotated[int, Field(ge=0, lt=1 << 32)]
 
 
@@ -105,6 +105,7 @@ class NewCampaign(Message):
 
 
 SITE_ID_BYTES = 16
+MOST_SITES = 100_000
 SiteId = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
 
 
@@ -120,7 +121,7 @@ class NewSite(Message):
 class NewSites(Message):
     sites: Annotated[list[NewSite], FailFast()] = Field(
         min_length=1,
-        max_length=100_000,
+        max_length=MOST_SITES,
         description="id (16 bytes in hexadecimal), label, token's SHA-256, quota of each",
     )
 
@@ -132,6 +133,22 @@ class SiteChange(Message):
     token: TokenHash | None = Field(default=None, description="SHA-256 of another token; the old one opens nothing")
     quota: int | None = Field(default=None, ge=1, le=MAX_UPLOADS, description="uploads that it may send in all")
     withdraw: bool = Field(default=False, description="erase what it sent, while nothing is sealed")
+
+
+class ListedChange(SiteChange):
+    """The same in a list that one operator sends to the other."""
+
+    id: SiteId
+
+
+class SiteBrief(Message):
+    """What a server says of a site to its operator."""
+
+    id: SiteId
+    label: Name
+    state: Literal["active", "paused", "revoked"]
+    quota: int = Field(ge=1, le=MAX_UPLOADS)
+    uploads: int = Field(ge=0)
 
 
 class CampaignCreated(Message):
@@ -157,10 +174,10 @@ class Answer(Message):
     digest: Digest
     n: int = Field(ge=0, description="values in the set, all strata together")
     epsilon: float = Field(description="of the release")
-    mechanism: str = Field(description="of the noise")
+    mechanism: Name = Field(description="of the noise")
     checked: bool = Field(description="whether keys of another form were left out")
-    stratum: str = Field(description="which one was asked for")
-    made_of: list[str] = Field(default_factory=list, description="of waves: the releases it is the sum of")
+    stratum: Name = Field(description="which one was asked for")
+    made_of: list[Name] = Field(default_factory=list, description="of waves: the releases it is the sum of")
 
 
 class EcdfAnswer(Answer):
@@ -225,9 +242,9 @@ class WaveBrief(Message):
     """Where one wave stands."""
 
     number: int
-    state: str
+    state: Name
     uploads: int | None  # once its set is fixed
-    closes: str | None  # when, if that is a matter of time
+    closes: Name | None  # when, if that is a matter of time
     consented: float  # the epsilon that its parties have consented to in all
     spent: float
 
@@ -235,7 +252,7 @@ class WaveBrief(Message):
 class ReleaseBrief(Message):
     """One release that can be asked for."""
 
-    name: str
+    name: Name
     kind: Literal["wave", "pooled"]
     at: int
     waves: list[int]

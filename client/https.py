@@ -7,10 +7,10 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
+from campaign import text
 from campaign.errors import InvalidInput, PeerMismatch, PeerUnavailable, Problem, TryAgain, parse_problem
 
 FIRST_WAIT_S = 0.5
@@ -24,8 +24,7 @@ Came = httpx.Response | httpx.HTTPError  # of one request
 
 def is_address(url: str) -> bool:
     """Of a campaign at one server."""
-    parts = urlsplit(url)
-    return parts.scheme == "https" and bool(parts.netloc) and "/v1/campaigns/" in parts.path
+    return text.is_address(url) and "/v1/campaigns/" in url
 
 
 def trust(ca: str | Path | None) -> ssl.SSLContext:
@@ -46,7 +45,7 @@ def options(token: str | None, ca: str | Path | None, timeout_s: float) -> dict[
     """What every client of httpx gets here, synchronous or not. Proxies in the environment are not used."""
     if token is not None and not (token.isascii() and token.isprintable()):
         raise InvalidInput("a token is one line of ASCII characters")
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    headers = {"Accept-Encoding": "identity"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEPT_S)
     return {"verify": trust(ca), "headers": headers, "timeout": timeout_s, "trust_env": False, "limits": limits}
 
@@ -86,8 +85,11 @@ class Server:
     patience: Patience
     prefix: str = ""  # of what the server itself says
 
-    def ask(self, client: httpx.Client, method: str, url: str, **more: Any) -> httpx.Response:
-        """The answer of a request that succeeded, perhaps not at once; otherwise one clear problem."""
+    def ask(self, client: httpx.Client, method: str, url: str, *, most: int, **more: Any) -> httpx.Response:
+        """The answer of a request that succeeded, perhaps not at once; otherwise one clear problem.
+
+        An answer has at most so many bytes. No more is read of a longer one, and it is not asked for again.
+        """
         loop = self.retries()
         wait = next(loop)
         try:
@@ -95,15 +97,21 @@ class Server:
                 time.sleep(wait)
                 came: Came
                 try:
-                    came = client.request(method, url, **more)
+                    with client.stream(method, url, **more) as answer:
+                        whole = _Whole(self.name, answer, most)
+                        for part in answer.iter_bytes():
+                            whole.add(part)
+                    came = whole.answer()
                 except httpx.HTTPError as error:
                     came = error
                 wait = loop.send(came)
         except StopIteration as done:
-            answer: httpx.Response = done.value
-            return answer
+            found: httpx.Response = done.value
+            return found
 
-    async def ask_async(self, client: httpx.AsyncClient, method: str, url: str, **more: Any) -> httpx.Response:
+    async def ask_async(
+        self, client: httpx.AsyncClient, method: str, url: str, *, most: int, **more: Any
+    ) -> httpx.Response:
         """The same in an event loop."""
         loop = self.retries()
         wait = next(loop)
@@ -112,13 +120,17 @@ class Server:
                 await asyncio.sleep(wait)
                 came: Came
                 try:
-                    came = await client.request(method, url, **more)
+                    async with client.stream(method, url, **more) as answer:
+                        whole = _Whole(self.name, answer, most)
+                        async for part in answer.aiter_bytes():
+                            whole.add(part)
+                    came = whole.answer()
                 except httpx.HTTPError as error:
                     came = error
                 wait = loop.send(came)
         except StopIteration as done:
-            answer: httpx.Response = done.value
-            return answer
+            found: httpx.Response = done.value
+            return found
 
     def retries(self) -> Generator[float, Came, httpx.Response]:
         """The loop, without input and output: yields the seconds to wait before a request, gets what came of it."""
@@ -152,6 +164,26 @@ class Server:
         if problem is None:
             return PeerMismatch(f"{self.name} answered {came.status_code}, which is no answer of this protocol")
         return type(problem)(self.prefix + problem.detail)
+
+
+class _Whole:
+    """An answer as it arrives, up to a length. A packed one would be longer than it looks, and none is asked for."""
+
+    def __init__(self, name: str, answer: httpx.Response, most: int) -> None:
+        self._name, self._answer, self._most = name, answer, most
+        self._parts, self._size = list[bytes](), 0
+        if answer.headers.get("content-encoding", "identity") != "identity":
+            raise PeerMismatch(f"{name} packs its answers, which was not asked for")
+
+    def add(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._size += len(part)
+        if self._size > self._most:
+            raise PeerMismatch(f"{self._name} sends more than the {self._most} bytes that the answer may have")
+
+    def answer(self) -> httpx.Response:
+        of = self._answer
+        return httpx.Response(of.status_code, headers=of.headers, content=b"".join(self._parts), request=of.request)
 
 
 def _is_busy(came: Came) -> bool:

@@ -3,13 +3,21 @@
 import argparse
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
 from campaign.errors import InvalidInput, Problem, TryAgain
+from campaign.text import shown, shown_lines
+from campaign.wording import listed
+
+if TYPE_CHECKING:
+    from campaign.spec import Campaign
 
 # Exit codes that scripts can use (sysexits.h).
 OK, USAGE, BAD_DATA, OUTPUT_GONE, TRY_LATER, REFUSED = 0, 64, 65, 74, 75, 77
@@ -50,11 +58,12 @@ class BadSettings(Exception):
 def guarded(program: str, extra: str, work: Callable[[], int]) -> int:
     """The exit code of what a command does; whatever goes wrong on the way is one line on standard error."""
     try:
-        code = work()
-        sys.stdout.flush()
+        with _escaping():
+            code = work()
+            sys.stdout.flush()
         return code
     except BadSettings as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        print(f"{program}: {shown(str(error))}", file=sys.stderr)
         return USAGE
     except BrokenPipeError:
         return _output_gone(program)
@@ -62,6 +71,60 @@ def guarded(program: str, extra: str, work: Callable[[], int]) -> int:
         return tell(program, trouble)
     except ModuleNotFoundError as missing:
         return not_installed(program, extra, missing)
+
+
+class _Escaping:
+    """A stream on which every control character but the ends of lines and tabs is spelt out, whoever wrote it.
+
+    What others wrote is checked or escaped where it is read. This is for what was forgotten.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(shown_lines(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _escaping() -> Iterator[None]:
+    out, err = cast(TextIO, _Escaping(sys.stdout)), cast(TextIO, _Escaping(sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
+        yield
+
+
+def in_their_words(campaign: "Campaign", **more: str) -> list[str]:
+    """Texts that people wrote into a campaign, to be printed last: each line has a mark in front.
+
+    Lines are broken here, so that no terminal does it and shows the rest of a text like a line of its own.
+    """
+    width = min(100, max(40, shutil.get_terminal_size().columns)) - 18
+    strata = listed(campaign.strata, ", ") if len(campaign.strata) > 1 else ""
+    texts = {"title": campaign.title, "question": campaign.question, "value": campaign.value_name}
+    texts |= {"unit": campaign.unit, "strata": strata, **more}
+    lines = ["  written by whoever made the campaign:"]
+    for name, text in texts.items():
+        if not text:
+            continue
+        parts = list(_broken(shown(text), width)) or [""]
+        lines += [f"    {'' if i else name:<9} | {part}" for i, part in enumerate(parts)]
+    return lines
+
+
+def _broken(text: str, width: int) -> Iterator[str]:
+    """At so many cells: letters of East Asia take two, on some terminals others do, combining marks none."""
+    line, used = "", 0
+    for one in text:
+        cells = 0 if unicodedata.category(one) in ("Mn", "Me") else 1 if one.isascii() else 2
+        if used + cells > width:
+            yield line
+            line, used = "", 0
+        line, used = line + one, used + cells
+    if line:
+        yield line
 
 
 def _output_gone(program: str) -> int:
@@ -77,10 +140,10 @@ def _output_gone(program: str) -> int:
 def tell(program: str, trouble: Problem | OSError) -> int:
     """One line on standard error; returns the exit code."""
     if isinstance(trouble, OSError):
-        where = f"{trouble.filename}: " if trouble.filename is not None else ""
+        where = f"{shown(str(trouble.filename))}: " if trouble.filename is not None else ""
         print(f"{program}: {where}{trouble.strerror or type(trouble).__name__}", file=sys.stderr)
         return USAGE
-    print(f"{program}: {trouble.detail} [{trouble.code}]", file=sys.stderr)
+    print(f"{program}: {shown(trouble.detail)} [{trouble.code}]", file=sys.stderr)
     if isinstance(trouble, TryAgain):
         return TRY_LATER
     return BAD_DATA if isinstance(trouble, InvalidInput) else REFUSED

@@ -44,7 +44,7 @@ def _upload(args: argparse.Namespace) -> int:
     if args.dry_run:
         print("\nnothing was sent (--dry-run)")
         return program.OK
-    if not args.yes and not _consent(args.csv == "-"):
+    if not args.yes and not _consent(args.csv == "-", campaign.consent(sites.wave)):
         print("nothing was sent")
         return program.OK
     receipt = args.receipt or default_path(to_base64url(campaign.id), os.environ)
@@ -106,13 +106,14 @@ def _privacy(campaign: Campaign, wave: int) -> None:
 
 
 def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], wave: int) -> None:
+    """Numbers first, words of others last: what a person consents to cannot be pushed aside by a text."""
     grid, n = campaign.grid, placed.positions.size
-    print(f"{campaign.title}\n  question  {campaign.question}")
     _privacy(campaign, wave)
+    print(f"  uploads   at least {campaign.min_uploads} before anything is published")
     print(f"  keys      {campaign.check_in_words}")
     print(f"  digest    {to_base64url(campaign.digest)}   # the same as on your invitation?")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
-    print(f", strata {', '.join(campaign.strata)}" if len(campaign.strata) > 1 else "")
+    print(f", {len(campaign.strata)} strata" if len(campaign.strata) > 1 else "")
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
     for note in notes:
         print(f"  file      {note}")
@@ -122,9 +123,10 @@ def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], wave: in
         print(f"  note      one party is protected for {values}; these count as several parties")
     print("  once      the receipt in your data folder keeps a second upload by you on this machine from counting.")
     print("            One from another machine or account, or with another --receipt, is not noticed and counts too")
+    print("\n".join(program.in_their_words(campaign)))
 
 
-def _consent(stdin_is_data: bool) -> bool:
+def _consent(stdin_is_data: bool, epsilon: float) -> bool:
     if stdin_is_data:
         raise InvalidValue("standard input holds the values, so nobody can be asked: consent with --yes")
-    return program.agreed("\ntake part?", "consent with --yes")
+    return program.agreed(f"\ntake part, with epsilon {epsilon:g} in all?", "consent with --yes")

@@ -198,8 +198,8 @@ class _Exchange:
         except InvalidQuery:
             raise PeerUnavailable(_NO_ANSWER.format(server)) from None
         if failures:
-            problem = from_document({"type": f"urn:fss-ecdf:problem:{failures[0].code}"})
-            raise type(problem)(f"server {server} refused {len(failures)} values: {failures[0].detail}")
+            problem = from_document({"type": f"urn:fss-ecdf:problem:{failures[0].code}", "detail": failures[0].detail})
+            raise type(problem)(f"server {server} refused {len(failures)} values: {problem.detail}")
 
     async def take_back(self, problem: Problem) -> Problem:
         """After a failure: withdraw what may have arrived. Returns the problem with what has become of it."""

@@ -15,6 +15,7 @@ from client import https
 from client.loops import Loop
 
 ATTEMPTS = 6
+MOST_BYTES = 33 << 20  # of an answer; a campaign whose thresholds are listed is the longest
 
 R = TypeVar("R")
 
@@ -95,7 +96,8 @@ class Sites:
         headers = {"Content-Type": media_type} if media_type else {}
         url = self.urls[server] + path
         assert self._open is not None, "call inside run"
-        answer = await self._servers[server].ask_async(self._open.client, method, url, content=content, headers=headers)
+        about: dict[str, Any] = {"content": content, "headers": headers}
+        answer = await self._servers[server].ask_async(self._open.client, method, url, most=MOST_BYTES, **about)
         return answer.content
 
     def fetch(self) -> Campaign:

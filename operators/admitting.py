@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.errors import Problem, UnknownSite
+from campaign.errors import InvalidQuery, PeerMismatch, Problem, UnknownSite
 from campaign.files import write_durably
 from campaign.spec import Campaign, to_base64url
-from campaign.wire import SITE_ID_BYTES
+from campaign.text import check_text
+from campaign.wire import SITE_ID_BYTES, SiteBrief, read
+from campaign.wording import short
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
 from operators import remotes as at_both
@@ -87,6 +89,11 @@ def check_labels(labels: Sequence[str], quota: int) -> None:
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
         raise BadSettings(f"{twice[0]!r} is named twice; every site has a label of its own")
+    for label in labels:
+        try:
+            check_text(label)
+        except ValueError as error:
+            raise BadSettings(f"the label {short(repr(label))}: {error}") from None
     if quota < 1:
         raise BadSettings(f"a quota of {quota}: a site sends one upload or more")
 
@@ -107,12 +114,21 @@ def public(site: Site) -> Site:
 
 
 def campaign_of(remotes: list[Remote], campaign_id: str) -> Campaign:
-    return Campaign.from_dict(remotes[0].call("GET", f"/v1/campaigns/{campaign_id}").json()["campaign"])
+    return remotes[0].campaign(campaign_id)
+
+
+def sites_at(remote: Remote, campaign_id: str) -> list[dict[str, Any]]:
+    """What a server says of its sites, checked: ids become part of addresses at the other server."""
+    found = remote.json("GET", f"/v1/campaigns/{campaign_id}/sites")
+    try:
+        return [read(SiteBrief, site).model_dump() for site in found]
+    except (InvalidQuery, TypeError) as error:
+        raise PeerMismatch(f"server {remote.number} did not send a list of sites ({error})") from None
 
 
 def found(remote: Remote, campaign_id: str, wanted: str) -> dict[str, Any]:
     """A site by its label or its id."""
-    sites: list[dict[str, Any]] = remote.call("GET", f"/v1/campaigns/{campaign_id}/sites").json()
+    sites = sites_at(remote, campaign_id)
     matches = [site for site in sites if wanted in (site["label"], site["id"])]
     if len(matches) != 1:
         known = ", ".join(repr(site["label"]) for site in sites[:10]) or "none"
@@ -125,7 +141,7 @@ def at_every(remotes: list[Remote], method: str, path: str, body: dict[str, Any]
     answers = []
     for remote in remotes:
         try:
-            answers.append(remote.call(method, path, json=body).json())
+            answers.append(remote.json(method, path, json=body))
         except Problem as problem:
             done = ", ".join(str(r.number) for r in remotes[: len(answers)])
             where = f"; done at server {done} only: do the same again" if answers else ""

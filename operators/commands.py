@@ -13,6 +13,7 @@ from typing import Any
 from campaign.errors import Problem, SealNotAgreed
 from campaign.noise.outlook import asked_by_points
 from campaign.spec import Campaign, new_id, to_base64url
+from campaign.wording import short
 from client.program import OK, REFUSED, BadSettings, agreed, ask
 from operators import outlook, proposals, questionnaire, setup, sites, waves
 from operators import remotes as at_both
@@ -120,9 +121,8 @@ def create(args: argparse.Namespace) -> int:
         print(f"  invitation: {token}")
     print(f"  tokens are kept in {kept}; repeating this command creates nothing twice")
     if len(remotes) < 2:
-        proposal = args.file.with_suffix(".proposal.json")
         print("\nthis is one server only: the other one needs the same campaign, id and token hashes")
-        if not proposal.exists():
+        if not args.file.with_suffix(".proposal.json").exists():
             print(f"(fss-server campaign propose {args.file} writes them for its operator)")
     print(f"\nnext: . {variables}   # its addresses, for the programs of parties and analysts")
     if campaign.admission == "sites":
@@ -158,7 +158,8 @@ def accept(args: argparse.Namespace) -> int:
                 )
         for line in proposals.in_words(proposal):
             print(line)
-        if not args.yes and not agreed("\ncreate it at your server?", "accept it with --yes"):
+        question = f"\ncreate it at your server, with epsilon {proposal.campaign.total_epsilon:g} in all?"
+        if not args.yes and not agreed(question, "accept it with --yes"):
             print("nothing was created")
             return OK
         for remote in remotes:
@@ -191,7 +192,7 @@ def list_all(args: argparse.Namespace) -> int:
     campaigns: dict[str, dict[int, dict[str, object]]] = {}
     with _remotes(args) as remotes:
         for remote in remotes:
-            for row in remote.call("GET", "/v1/campaigns").json():
+            for row in remote.json("GET", "/v1/campaigns"):
                 campaigns.setdefault(row["id"], {})[remote.number] = row
     print(f"{'id':<44} {'state':<16} {'uploads':>15}  title")
     for name, rows in campaigns.items():
@@ -199,14 +200,14 @@ def list_all(args: argparse.Namespace) -> int:
         uploads = "/".join(str(rows[r.number]["uploads"]) if r.number in rows else "-" for r in remotes)
         missing = [r.number for r in remotes if r.number not in rows]
         state = f"not at server {missing[0]}" if missing else "/".join(sorted(states))
-        print(f"{name:<44} {state:<16} {uploads:>15}  {next(iter(rows.values()))['title']}")
+        print(f"{name:<44} {state:<16} {uploads:>15}  {short(str(next(iter(rows.values()))['title']))}")
     return OK
 
 
 def show(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
-        answer = remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()
-    print(Campaign.from_dict(answer["campaign"]).to_toml(), end="")
+        campaign = remotes[0].campaign(args.id)
+    print(campaign.to_toml(), end="")
     return OK
 
 
@@ -302,7 +303,7 @@ def change_sites(args: argparse.Namespace) -> int:
 def confirm(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
         for remote in remotes:
-            erased = remote.call("POST", f"/v1/campaigns/{args.id}/confirm").json()["erased"]
+            erased = remote.json("POST", f"/v1/campaigns/{args.id}/confirm")["erased"]
             print(f"server {remote.number}: {erased} uploads that were left out are erased")
     return OK
 
@@ -311,12 +312,13 @@ def export(args: argparse.Namespace) -> int:
     token = args.analyst_token_file.read_text().strip()
     headers = {"Accept": "text/csv", "Authorization": f"Bearer {token}"}
     with _remotes(args) as remotes:
-        campaign = Campaign.from_dict(remotes[0].call("GET", f"/v1/campaigns/{args.id}").json()["campaign"])
+        campaign = remotes[0].campaign(args.id)
         args.out.mkdir(parents=True, exist_ok=True)
         (args.out / "campaign.toml").write_text(campaign.to_toml())
         for number, stratum in enumerate(campaign.strata):
             path = f"/v1/campaigns/{args.id}/curve"
-            text = remotes[0].call("GET", path, params={"stratum": stratum}, headers=headers).text
+            about: dict[str, Any] = {"params": {"stratum": stratum}, "headers": headers}
+            text = remotes[0].call("GET", path, most=80 * (campaign.grid.size + 1), **about).text
             (args.out / f"curve-{number}.csv").write_text(text)
     print(f"wrote campaign.toml and {len(campaign.strata)} curve(s) into {args.out}")
     return OK

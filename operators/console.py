@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from campaign.errors import InvalidQuery, Problem
-from campaign.spec import Campaign, to_base64url
+from campaign.spec import to_base64url
 from client.program import OK
 from operators import remotes as at_both
 from operators.commands import operator_file
@@ -86,7 +86,7 @@ class Watch:
         card |= {"certificate": certificate_end(place.url, place.ca), **_health(asked)}
         if remote is not None and card["health"] == "ready":
             try:
-                for row in remote.call("GET", "/v1/campaigns").json():
+                for row in remote.json("GET", "/v1/campaigns"):
                     rows.setdefault(row["id"], [None, None])[role] = row
                 card["listed"] = True
             except Problem as problem:
@@ -123,7 +123,7 @@ class Watch:
     def _described(self, name: str) -> Row | None:
         for remote in self._servers.quick:
             try:
-                made = Campaign.from_dict(remote.call("GET", f"/v1/campaigns/{name}").json()["campaign"])
+                made = remote.campaign(name)
             except Problem:
                 continue
             fields = made.model_dump(mode="json", by_alias=True)
@@ -136,7 +136,7 @@ class Watch:
         if remote is None:
             return None
         try:
-            found: Row = remote.call("GET", f"/v1/campaigns/{name}/budget").json()
+            found: Row = remote.json("GET", f"/v1/campaigns/{name}/budget")
         except Problem:
             return None
         return found
@@ -146,7 +146,7 @@ class Watch:
         remote = self._servers.quick_of(query.whole("server", 0))
         if remote is None:
             raise InvalidQuery("the log of the other organisation's server is its operator's")
-        found: Row = remote.call("GET", "/v1/actions", params={"last": MOST_ACTIONS}).json()
+        found: Row = remote.json("GET", "/v1/actions", params={"last": MOST_ACTIONS})
         return found
 
     def page(self, query: Query) -> Answer:
@@ -201,7 +201,7 @@ def _grown(seen: list[list[float | None]], now: list[float | None]) -> list[list
 
 def _health(remote: Remote) -> Row:
     try:
-        return {"health": remote.call("GET", "/readyz").json()["status"], "detail": ""}
+        return {"health": remote.json("GET", "/readyz")["status"], "detail": ""}
     except Problem as problem:
         away = problem.code == "peer-unavailable"
         return {"health": UNKNOWN if away else "not ready", "detail": problem.detail}

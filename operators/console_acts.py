@@ -117,7 +117,7 @@ class Acts:
         """Erase what sealing left out."""
         made, erased = self._campaign(query), []
         for remote in self._servers.quick:
-            erased.append(remote.call("POST", f"/v1/campaigns/{to_base64url(made.id)}/confirm").json()["erased"])
+            erased.append(remote.json("POST", f"/v1/campaigns/{to_base64url(made.id)}/confirm")["erased"])
         self._note(f"erased what was left out of {made.title!r}: {' and '.join(map(str, erased))} uploads")
         return {"erased": erased}
 

@@ -7,17 +7,29 @@ parties, and where both servers are. Whoever accepts it creates the same campaig
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from campaign.errors import InvalidCampaign
+from pydantic import Field
+
+from campaign import wire
+from campaign.errors import InvalidCampaign, InvalidQuery
+from campaign.fields import Address
 from campaign.files import write_durably
+from campaign.reading import parse_json
 from campaign.spec import TIME_FORMAT, Campaign, to_base64url
-from client.program import BadSettings
+from client.program import BadSettings, in_their_words
 from client.tokens import hash_token
 from operators.remotes import Created, Place
 
 FORMAT = "fss-ecdf proposal 1"
-_FIELDS = {"format", "campaign", "digest", "upload_token", "invitations", "addresses"}
+
+
+class _File(wire.NewCampaign):
+    """A proposal as it is written: what a server takes, and what only operators look at."""
+
+    format: str
+    digest: wire.Digest
+    addresses: Annotated[list[Address], Field(min_length=2, max_length=2)]
 
 
 @dataclass(frozen=True)
@@ -53,26 +65,27 @@ def written(path: Path, created: Created, places: list[Place]) -> None:
 def read(path: Path) -> Proposal:
     """Checked as far as it can be without asking a server; that checks the pledges."""
     try:
-        given = json.loads(path.read_text())
-    except ValueError:
-        given = None
-    if not isinstance(given, dict) or given.get("format") != FORMAT or given.keys() != _FIELDS:
+        fields = parse_json(path.read_bytes())
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise BadSettings(f"{path}: this is not a proposal that fss-server campaign propose wrote")
     try:
-        campaign = Campaign.from_dict(given["campaign"])
-    except InvalidCampaign as problem:
-        raise InvalidCampaign(f"{path}: {problem.detail}") from None
-    if given["digest"] != to_base64url(campaign.digest):
+        given = wire.read(_File, fields)
+        campaign = Campaign.from_dict(given.campaign)
+    except (InvalidQuery, InvalidCampaign) as problem:
+        raise type(problem)(f"{path}: {problem.detail}") from None
+    if given.digest != campaign.digest:
         raise BadSettings(
             f"{path}: its digest is not that of its campaign; it was changed on the way, ask for it again"
         )
     if campaign.servers is None:
         raise BadSettings(f"{path}: the campaign lacks what both servers pledge; it was not made by propose")
-    return Proposal(campaign, given["upload_token"], given["invitations"], given["addresses"])
+    return Proposal(campaign, given.upload_token, given.invitations, given.addresses)
 
 
 def in_words(proposal: Proposal) -> list[str]:
-    """What an operator agrees to."""
+    """What an operator agrees to: numbers first, then what was written by hand."""
     campaign, grid = proposal.campaign, proposal.campaign.grid
     admission = {
         "open": "whoever has the one upload token, which the proposer gives out",
@@ -82,16 +95,14 @@ def in_words(proposal: Proposal) -> list[str]:
     sealed = "when both operators have agreed"
     if campaign.seal == "at-closing":
         sealed = "by both servers themselves, at the closing time"
-    unit = f" {campaign.unit}" if campaign.unit else ""
     if campaign.waves is not None:
         sealed = f"in {campaign.waves.in_words()}"
     lines = {
-        "title": campaign.title,
-        "question": campaign.question,
-        "values": f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}",
-        "groups": ", ".join(campaign.strata) if len(campaign.strata) > 1 else "none",
-        "privacy": f"epsilon {campaign.total_epsilon:g} for a person who gives up to {campaign.max_instances} value(s)",
+        "privacy": f"epsilon {campaign.total_epsilon:g} in all",
+        "for": f"a person who gives up to {campaign.max_instances} value(s)",
         "keys": campaign.check_in_words,
+        "values": f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}",
+        "strata": str(len(campaign.strata)),
         "uploads": f"at least {campaign.min_uploads}, at most {campaign.max_uploads}",
         "from": admission,
         "opens": campaign.opens.strftime(TIME_FORMAT) if campaign.opens else "at once",
@@ -102,4 +113,4 @@ def in_words(proposal: Proposal) -> list[str]:
         "id": to_base64url(campaign.id),
         "digest": f"{to_base64url(campaign.digest)}   # read it to the other operator over the phone",
     }
-    return [f"  {name:<9} {text}" for name, text in lines.items()]
+    return [*(f"  {name:<9} {text}" for name, text in lines.items()), *in_their_words(campaign)]

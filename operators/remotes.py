@@ -11,13 +11,25 @@ from typing import Any
 
 import httpx
 
-from campaign.errors import Problem, SealNotAgreed, TooFewUploads, TryAgain, from_document
+from campaign.errors import (
+    InvalidCampaign,
+    PeerMismatch,
+    Problem,
+    SealNotAgreed,
+    TooFewUploads,
+    TryAgain,
+    from_document,
+)
+from campaign.reading import parse_json
 from campaign.spec import Campaign, check_digest, to_base64url
+from campaign.text import all_shown, check_address
+from campaign.wording import short
 from client import https
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
 
 TIMEOUT_S = 600  # sealing may take minutes
+MOST_BYTES = 64 << 20  # of an answer; the status of a campaign with very many sites is the longest
 PATIENCE_S = 60.0  # with a server that is away, or has failed and tries again, while one waits for the curve
 
 
@@ -70,8 +82,24 @@ class Remote:
     def close(self) -> None:
         self._http.close()
 
-    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
-        return self._server.ask(self._http, method, path, **more)
+    def call(self, method: str, path: str, *, most: int = MOST_BYTES, **more: Any) -> httpx.Response:
+        return self._server.ask(self._http, method, path, most=most, **more)
+
+    def json(self, method: str, path: str, **more: Any) -> Any:
+        """An answer in JSON; every text in it is on one line and shows what it has in it."""
+        try:
+            return all_shown(parse_json(self.call(method, path, **more).content))
+        except (ValueError, RecursionError):
+            raise PeerMismatch(f"server {self.number} did not answer in JSON") from None
+
+    def campaign(self, campaign_id: str) -> Campaign:
+        """The campaign that this server describes, checked."""
+        found = self.call("GET", f"/v1/campaigns/{campaign_id}").content
+        try:
+            return Campaign.from_dict(parse_json(found)["campaign"])
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            why = f": {error}" if isinstance(error, InvalidCampaign) else ""
+            raise PeerMismatch(f"server {self.number} did not send a campaign{why}") from None
 
 
 @contextmanager
@@ -88,7 +116,7 @@ def places_of(path: Path) -> list[Place]:
     if len(own) == 1 and isinstance(other, dict):
         if not {"url", "ca"} <= other.keys():
             raise BadSettings(f"{path}: [peer] needs url and ca, of the other organisation's server")
-        own.append(Place(1 - own[0].role, str(other["url"]), path.parent / str(other["ca"])))
+        own.append(Place(1 - own[0].role, _address(path, other["url"]), path.parent / str(other["ca"])))
     return sorted(own, key=lambda place: place.role)
 
 
@@ -96,7 +124,12 @@ def _servers(path: Path) -> list[tuple[int, str, Path, str]]:
     """Role, URL, certificate authority and token of each server."""
     try:
         return [
-            (s.get("role", i), s["url"], path.parent / s["ca"], (path.parent / s["token_file"]).read_text().strip())
+            (
+                s.get("role", i),
+                _address(path, s["url"]),
+                path.parent / s["ca"],
+                (path.parent / s["token_file"]).read_text().strip(),
+            )
             for i, s in enumerate(tomllib.loads(path.read_text())["server"])
         ]
     except OSError as error:
@@ -105,11 +138,18 @@ def _servers(path: Path) -> list[tuple[int, str, Path, str]]:
         raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
 
 
+def _address(path: Path, url: object) -> str:
+    try:
+        return check_address(str(url)).rstrip("/")
+    except ValueError as error:
+        raise BadSettings(f"{path}: {short(repr(url))}: {error}") from None
+
+
 def pledged(remotes: list[Remote], new: Created, known: list[dict[str, str]] | None = None) -> Created:
     """The campaign with what both servers pledge to it, asked of one of them, unless that is known already."""
     if new.campaign.servers is not None:
         return new
-    both = known or remotes[0].call("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}").json()["servers"]
+    both = known or remotes[0].json("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}")["servers"]
     fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": both}
     return replace(new, campaign=Campaign.from_dict(fields))
 
@@ -140,17 +180,17 @@ def agreed(remotes: list[Remote], campaign_id: str) -> Campaign:
     """The campaign that both servers describe alike."""
     if len(remotes) != 2:
         raise BadSettings("this needs both servers: the operator file names one only")
-    found = [Campaign.from_dict(r.call("GET", f"/v1/campaigns/{campaign_id}").json()["campaign"]) for r in remotes]
+    found = [remote.campaign(campaign_id) for remote in remotes]
     check_digest(found[0].digest, found[1].digest)
     return found[0]
 
 
 def open_wave(remotes: list[Remote], campaign_id: str) -> int | None:
     """The first wave that is not sealed at every server, of a campaign that has waves."""
-    answers = [remote.call("GET", f"/v1/campaigns/{campaign_id}/status").json() for remote in remotes]
+    answers = [remote.json("GET", f"/v1/campaigns/{campaign_id}/status") for remote in remotes]
     closed = ("checking", "sealed")
-    waiting = [wave["number"] for one in answers for wave in one.get("waves", ()) if wave["state"] not in closed]
-    last = [one["wave"] for one in answers if "wave" in one]
+    waiting = [int(wave["number"]) for one in answers for wave in one.get("waves", ()) if wave["state"] not in closed]
+    last = [int(one["wave"]) for one in answers if "wave" in one]
     return min([*waiting, *last], default=None)
 
 
@@ -159,7 +199,7 @@ def seal(remotes: list[Remote], campaign_id: str, wave: int | None = None) -> tu
     of = "" if wave is None else f"?wave={wave}"
     for remote in remotes:
         try:
-            return remote.call("POST", f"/v1/campaigns/{campaign_id}/seal{of}").json(), remote.number
+            return remote.json("POST", f"/v1/campaigns/{campaign_id}/seal{of}"), remote.number
         except SealNotAgreed:
             continue
     raise SealNotAgreed(
@@ -194,7 +234,7 @@ def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:
     answers: list[dict[str, Any]] = []
     for remote in remotes:
         try:
-            answers.append(remote.call("GET", f"/v1/campaigns/{campaign_id}/status").json())
+            answers.append(remote.json("GET", f"/v1/campaigns/{campaign_id}/status"))
         except Problem as problem:
             answers.append({"server": remote.number, "problem": problem.code, "detail": problem.detail})
     return answers

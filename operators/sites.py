@@ -5,12 +5,17 @@ The work is in `admitting.py`; here are the words around it.
 
 import argparse
 import csv
-import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from campaign.spec import Campaign, to_base64url
-from client.program import OK, BadSettings, agreed
+from pydantic import FailFast, Field
+
+from campaign.errors import InvalidQuery
+from campaign.reading import parse_json
+from campaign.spec import Campaign, Id, to_base64url
+from campaign.wire import MOST_SITES, Digest, ListedChange, Message, NewSite, read
+from campaign.wording import short
+from client.program import OK, BadSettings, agreed, in_their_words
 from client.tokens import hash_token
 from operators import admitting, sheets
 from operators import remotes as at_both
@@ -33,7 +38,7 @@ def add(args: argparse.Namespace, operator: Path) -> int:
 
 def list_all(args: argparse.Namespace, operator: Path) -> int:
     with at_both.remotes_of(operator) as remotes:
-        found = [(r.number, r.call("GET", f"/v1/campaigns/{args.id}/sites").json()) for r in remotes]
+        found = [(r.number, admitting.sites_at(r, args.id)) for r in remotes]
     for line in table(found):
         print(line)
     return OK
@@ -48,7 +53,9 @@ def table(found: list[tuple[int, list[dict[str, Any]]]]) -> list[str]:
         states = "/".join(sorted({str(site["state"]) for site in both.values()}))
         state = f"not at server {missing[0]}" if missing else states
         quota = "/".join(sorted({str(site["quota"]) for site in both.values()}))
-        lines.append(f"{name:<32} {state:<16} {uploads:>15} {quota:>9}  {next(iter(both.values()))['label']}")
+        lines.append(
+            f"{name:<32} {state:<16} {uploads:>15} {quota:>9}  {short(str(next(iter(both.values()))['label']))}"
+        )
     return lines
 
 
@@ -98,35 +105,36 @@ def accept(args: argparse.Namespace, operator: Path) -> int:
     """What the other organisation's operator decided about sites: read, shown, asked about, done here."""
     given = _read(args.file)
     with at_both.remotes_of(operator) as remotes:
-        name = str(given["campaign"])
+        name = to_base64url(given.campaign)
         campaign = admitting.campaign_of(remotes, name)
-        if given["digest"] != to_base64url(campaign.digest):
+        if given.digest != campaign.digest:
             raise BadSettings(f"{args.file}: it is about another campaign than {name} as it is here (digests differ)")
-        labels = {s["id"]: s["label"] for s in remotes[0].call("GET", f"/v1/campaigns/{name}/sites").json()}
+        labels = {str(site["id"]): str(site["label"]) for site in admitting.sites_at(remotes[0], name)}
         for line in in_words(campaign, given, labels):
             print(line)
         if not args.yes and not agreed("\ndo this at your server?", "accept it with --yes"):
             print("nothing was changed")
             return OK
-        if given.get("sites"):
-            admitting.at_every(remotes, "POST", f"/v1/campaigns/{name}/sites", {"sites": given["sites"]})
-        for one in given.get("changes", ()):
-            about = {key: value for key, value in one.items() if key != "id"}
-            admitting.at_every(remotes, "PATCH", f"/v1/campaigns/{name}/sites/{one['id']}", about)
+        if given.sites:
+            new = [site.model_dump(mode="json") for site in given.sites]
+            admitting.at_every(remotes, "POST", f"/v1/campaigns/{name}/sites", {"sites": new})
+        for one in given.changes:
+            about = one.model_dump(mode="json", exclude={"id"}, exclude_defaults=True)
+            admitting.at_every(remotes, "PATCH", f"/v1/campaigns/{name}/sites/{one.id}", about)
     print(f"done at {admitting.where(remotes)}")
     return OK
 
 
-def in_words(campaign: Campaign, given: dict[str, Any], labels: dict[str, str]) -> list[str]:
-    lines = [f"for the campaign {campaign.title!r}:"]
-    lines += [f"  new site {s['label']!r} may send up to {s['quota']} uploads" for s in given.get("sites", ())]
-    for one in given.get("changes", ()):
-        label = repr(labels.get(one["id"], one["id"]))
-        lines += [f"  {label} becomes {one['state']}"] if "state" in one else []
-        lines += [f"  {label} gets another token (its hash is in the file)"] if "token" in one else []
-        lines += [f"  {label} may send up to {one['quota']} uploads"] if "quota" in one else []
-        lines += [f"  ERASES all that {label} sent to your server"] if one.get("withdraw") else []
-    return lines
+def in_words(campaign: Campaign, given: "SitesFile", labels: dict[str, str]) -> list[str]:
+    """What an operator agrees to: on each line what is done, then whose label it is; the campaign's texts last."""
+    lines = [f"  up to {site.quota} uploads, a new site: {short(repr(site.label))}" for site in given.sites]
+    for one in given.changes:
+        label = short(repr(labels.get(one.id, one.id)))
+        lines += [f"  becomes {one.state}: {label}"] if one.state else []
+        lines += [f"  gets another token (its hash is in the file): {label}"] if one.token else []
+        lines += [f"  up to {one.quota} uploads from now on: {label}"] if one.quota else []
+        lines += [f"  ERASES all that it sent to your server: {label}"] if one.withdraw else []
+    return [f"for the campaign {to_base64url(campaign.id)}:", *lines, *in_their_words(campaign)]
 
 
 def _labels(args: argparse.Namespace) -> list[str]:
@@ -139,15 +147,27 @@ def _labels(args: argparse.Namespace) -> list[str]:
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
+class SitesFile(Message):
+    """What one operator sends to the other: read through the types that servers use."""
+
+    format: str
+    campaign: Id
+    digest: Digest
+    sites: Annotated[list[NewSite], FailFast()] = Field(default_factory=list, max_length=MOST_SITES)
+    changes: Annotated[list[ListedChange], FailFast()] = Field(default_factory=list, max_length=MOST_SITES)
+
+
+def _read(path: Path) -> SitesFile:
     try:
-        given = json.loads(path.read_text())
-    except ValueError:
+        given = parse_json(path.read_bytes())
+    except (ValueError, RecursionError):
         given = None
-    wanted = {"campaign", "digest"}
-    if not isinstance(given, dict) or given.get("format") != admitting.FORMAT or not wanted <= given.keys():
+    if not isinstance(given, dict) or given.get("format") != admitting.FORMAT:
         raise BadSettings(f"{path}: this is not a file that fss-server campaign sites wrote for the other operator")
-    return given
+    try:
+        return read(SitesFile, given)
+    except InvalidQuery as problem:
+        raise InvalidQuery(f"{path}: {problem.detail}") from None
 
 
 def _travel(remotes: list[Remote], path: Path, campaign: Campaign, what: dict[str, Any]) -> None:

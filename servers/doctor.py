@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from campaign.errors import Problem, parse_problem
 from campaign.reading import parse_json
 from campaign.spec import to_base64url
+from campaign.text import all_shown
 from client import https
 from client.identity import Identity
 from client.program import BadSettings
@@ -159,7 +160,7 @@ def peer(settings: Settings, identity: Identity, now: datetime) -> Iterator[Find
 def known(settings: Settings, identity: Identity, content: bytes) -> Finding:
     """Who the other server says it is, and whom it takes us for."""
     try:
-        about = parse_json(content)
+        about = all_shown(parse_json(content))
         role, runs, key, ours = (str(about[name]) for name in ("role", "version", "signing_key", "peer_signing_key"))
     except (ValueError, KeyError, TypeError):
         return Finding("peer", WRONG, "its answer is not well-formed; does it run another version?")

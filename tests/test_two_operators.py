@@ -132,7 +132,7 @@ def test_two_operators_and_a_hospital(walk: Walk) -> None:
         assert not [token for token in tokens if token in (walk.folder / path).read_text()]
         assert "fss-op-" not in (walk.folder / path).read_text()
     (admitted,) = walk.type("beta", text[6])
-    assert "new site 'St. Mary' may send up to 5000 uploads" in admitted.stdout, admitted.stderr
+    assert "up to 5000 uploads, a new site: 'St. Mary'" in admitted.stdout, admitted.stderr
 
     walk.send("alpha/sites/ca.pem", "hospital")
     (sheet,) = (walk.folder / "alpha" / "sites").glob("st-mary-*.md")

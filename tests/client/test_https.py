@@ -96,15 +96,15 @@ def test_both_kinds_of_clients_go_through_the_same_loop(monkeypatch: pytest.Monk
     monkeypatch.setattr(https, "FIRST_WAIT_S", 0.001)
     server = Server("server 0", Patience(4))
     with httpx.Client(transport=answers()) as client:
-        assert server.ask(client, "GET", "https://server").content == b"ok"
+        assert server.ask(client, "GET", "https://server", most=1000).content == b"ok"
 
     async def go() -> bytes:
         async with httpx.AsyncClient(transport=answers()) as client:
-            return (await server.ask_async(client, "GET", "https://server")).content
+            return (await server.ask_async(client, "GET", "https://server", most=1000)).content
 
     assert asyncio.run(go()) == b"ok"
     with httpx.Client(transport=answers()) as client, pytest.raises(PeerUnavailable):
-        Server("server 0", ONCE).ask(client, "GET", "https://server")
+        Server("server 0", ONCE).ask(client, "GET", "https://server", most=1000)
 
 
 def test_what_cannot_be_trusted_or_sent_is_said_before_anything_is_sent(tmp_path: Path) -> None:

@@ -151,7 +151,10 @@ def test_repeating_create_completes_it(pair: Pair, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "has_id"),
     [
-        (lambda text: text.replace("How many days", "How many\nid = 7\ndays").replace('"How', '"""\nHow', 1), False),
+        (
+            lambda text: text.replace("How many days", "How many\\\n id = 7\\\n days").replace('"How', '"""\nHow', 1),
+            False,
+        ),
         (lambda text: f'"id" = "{"A" * 43}"\n{text}', True),
     ],
     ids=["in a text of many lines", "in quotes"],
