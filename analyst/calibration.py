@@ -53,6 +53,7 @@ class Groups:
     noise: Floats
     n: int
     epsilon: float
+    delta: float
 
     @property
     def sizes(self) -> Floats:
@@ -103,7 +104,9 @@ def from_curves(negative: Curve, positive: Curve, groups: Values = 10) -> Groups
     weights = {stratum: w for curve, w in rows for stratum in curve.strata}
     noise = uncertainty.covariance(negative.campaign, weights)
     expected = np.vstack([below @ pooled, above @ pooled])
-    return Groups(grid.thresholds(ends), table, expected, noise, negative.n, negative.epsilon)
+    return Groups(
+        grid.thresholds(ends), table, expected, noise, negative.n, negative.epsilon, negative.campaign.noise.delta
+    )
 
 
 def from_answer(answer: GroupsAnswer) -> Groups:
@@ -111,7 +114,8 @@ def from_answer(answer: GroupsAnswer) -> Groups:
     rows = [answer.observed_negative, answer.observed_positive, answer.expected_negative, answer.expected_positive]
     errors = np.repeat([answer.observed_error, answer.expected_error], 2 * len(answer.upper_ends))
     table = np.array(rows, np.float64)
-    return Groups(np.array(answer.upper_ends), table, table[2:], np.diag(errors**2), answer.n, answer.epsilon)
+    noise, of = np.diag(errors**2), (answer.n, answer.epsilon, answer.delta)
+    return Groups(np.array(answer.upper_ends), table, table[2:], noise, *of)
 
 
 def even_ends(counts: Floats, groups: int) -> Index:
@@ -201,6 +205,7 @@ class Calibration(Tabular):
         return {
             "n": self.groups.n,
             "epsilon": self.groups.epsilon,
+            "delta": self.groups.delta,
             "hosmer_lemeshow": self.statistic,
             "hosmer_lemeshow_corrected": self.corrected,
             "degrees_of_freedom": self.degrees_of_freedom,

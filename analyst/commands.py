@@ -127,7 +127,8 @@ def calibration(args: argparse.Namespace) -> None:
         show(args, result, client.campaign())
         if args.spend is not None:
             left = client.budget().remaining
-            print(f"\nspent epsilon {args.spend:g} of the reserve; {left:g} remain", file=sys.stderr)
+            spent = f"spent epsilon {args.spend:g} (delta {result.groups.delta:.1e}) of the reserve"
+            print(f"\n{spent}; {left:g} remain", file=sys.stderr)
         _draw(args, lambda plots: plots.calibration(result, args.interval))
 
 

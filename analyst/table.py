@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from campaign.spec import Campaign
+from campaign.text import spreadsheet_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +63,9 @@ class Tabular(ABC):
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         columns = self.columns()
-        writer.writerow(columns)
+        writer.writerow(map(spreadsheet_cell, columns))
         for row in zip(*columns.values(), strict=True):
-            writer.writerow(["" if (value := plain(cell)) is None else value for cell in row])
+            writer.writerow([_csv(plain(cell)) for cell in row])
         return out.getvalue()
 
     def to_text(self, most: int = 50) -> str:
@@ -76,6 +77,10 @@ class Tabular(ABC):
         cells = [list(columns), *([short(cell) for cell in row] for row in rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
         return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in cells)
+
+
+def _csv(value: Any) -> Any:
+    return "" if value is None else spreadsheet_cell(value) if isinstance(value, str) else value
 
 
 def plain(value: Any) -> Any:

@@ -213,6 +213,7 @@ class GroupsAnswer(Message):
     digest: Digest
     n: int = Field(description="values in the set")
     epsilon: float = Field(description="that was spent")
+    delta: float = Field(ge=0, le=1, description="that goes with it: the distance of the drawn noise from the ideal")
     upper_ends: list[float] = Field(description="the largest score of each group")
     observed_negative: list[int] = Field(description="values of stratum 0 in each, with noise")
     observed_positive: list[int] = Field(description="values of stratum 1")

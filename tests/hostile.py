@@ -34,7 +34,7 @@ def answering(folder: Path, answer: Callable[[str], Answer]) -> Iterator[str]:
             except OSError:
                 return  # whoever asked has left
 
-        do_POST = do_PATCH = do_GET
+        do_POST = do_PATCH = do_GET  # noqa: N815
 
         def log_message(self, *_: object) -> None:
             pass

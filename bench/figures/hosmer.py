@@ -65,7 +65,7 @@ def algorithm_2(data: Scored, epsilon: float, seed: int, noise: Floats) -> Group
     counts = field.decode(noised.groups(Unnoised(field.encode(data.counts)), source, asked)).reshape(4, -1)
     table = np.vstack([counts[:2], counts[2:] / score_groups.SCORE_UNIT])
     errors = np.repeat(score_groups.standard_errors(asked), 2 * upper.size)
-    return Groups(upper, table, table[2:], np.diag(errors**2), data.labels.size, epsilon)
+    return Groups(upper, table, table[2:], np.diag(errors**2), data.labels.size, epsilon, 0.0)
 
 
 def from_curves(published: Release) -> Groups:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import MIN_EPSILON_EACH, SERVERS
+from campaign.noise.mechanism import DRAW_BITS, MIN_EPSILON_EACH, SERVERS
+from campaign.noise.tables import KEPT_BITS
 from campaign.spec import Campaign
 from campaign.wire import GroupsAnswer, GroupsQuery
 from servers.release.noise import DiscreteLaplace, FineLaplace, Prf
@@ -82,6 +83,27 @@ def standard_errors(asked: GroupQuestion) -> tuple[float, float]:
     return deviation(asked.rate), deviation(asked.rate / SCORE_UNIT) / SCORE_UNIT
 
 
+def distance(asked: GroupQuestion) -> float:
+    """A bound on the total variation distance of one server's noise of all groups from the ideal distribution.
+
+    By group: a draw for each observed count, and for each expected one a draw and two digits (`FineLaplace`).
+    """
+    digit = 4 * 2.0**-KEPT_BITS + FineLaplace.BASE * 2.0**-DRAW_BITS
+    fine = _draw_distance(asked.rate / SCORE_UNIT * FineLaplace.BASE) + 2 * digit
+    return 2 * asked.ends.size * (_draw_distance(asked.rate) + fine)
+
+
+def _draw_distance(rate: float) -> float:
+    """Of one discrete Laplace variable: what was cut off its table, its rounding, and that of a draw."""
+    reach = KEPT_BITS / rate + 1
+    return (4 / -math.expm1(-rate) + 4) * 2.0**-KEPT_BITS + (2 * reach + 1) * 2.0**-DRAW_BITS
+
+
+def delta(asked: GroupQuestion) -> float:
+    """The delta that goes with the question's epsilon: what is ideal within d is (epsilon, (1 + e^epsilon) d)-DP."""
+    return (1 + math.exp(asked.query.epsilon)) * distance(asked)
+
+
 def answer(asked: GroupQuestion, n: int, counts: Counts) -> GroupsAnswer:
     """From the noised counts of both servers together."""
     o0, o1, e0, e1 = counts.reshape(4, -1)
@@ -90,6 +112,7 @@ def answer(asked: GroupQuestion, n: int, counts: Counts) -> GroupsAnswer:
         digest=asked.campaign.digest,
         n=n,
         epsilon=asked.query.epsilon,
+        delta=delta(asked),
         upper_ends=asked.query.upper_ends,
         observed_negative=o0.tolist(),
         observed_positive=o1.tolist(),

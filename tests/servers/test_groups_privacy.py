@@ -38,7 +38,7 @@ class Recorded(Prf):
 def question(ends: list[float], epsilon: float, size: int = 5, **changes: Any) -> groups.GroupQuestion:
     """Groups of scores 0, ..., 1 in `size` steps."""
     grid = {"kind": "explicit", "at": [i / (size - 1) for i in range(size)]}
-    spec = campaign(grid=grid, strata=["negative", "positive"], reserve=20.0, **changes)
+    spec = campaign(grid=grid, strata=["negative", "positive"], reserve=19.0, **changes)
     return groups.read_groups(spec, GroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
@@ -207,3 +207,43 @@ def test_stated_errors_are_those_of_the_noise(epsilon: float, instances: int) ->
     exact = SERVERS * 2 * np.exp(-rate) / (1 - np.exp(-rate)) ** 2
     assert observed == pytest.approx(np.sqrt(exact), rel=1e-9)
     assert expected == pytest.approx(np.sqrt(SERVERS * 2) / rate, rel=1e-3)
+
+
+def total_variation(source: DiscreteLaplace, rate: float) -> Decimal:
+    """Of one draw from the ideal discrete Laplace distribution, which goes on beyond every table."""
+    with localcontext(Context(prec=80)):
+        r = (-Decimal(rate)).exp()
+        ideal = (1 - r) / (1 + r)
+        weights = laplace_weights(source)
+        inside = sum(abs(Decimal(w) / (1 << DRAW_BITS) - ideal * r ** abs(k)) for k, w in weights.items())
+        outside = 2 * ideal * r ** (source._table.reach + 1) / (1 - r)
+        return (inside + outside) / 2
+
+
+@pytest.mark.parametrize("epsilon", [20.0, 1.0, 0.25])
+def test_the_delta_of_groups_bounds_the_distance_of_every_draw(epsilon: float) -> None:
+    asked = question(ENDS[0], epsilon)
+    coarse, fine = groups.group_noise(asked, Recorded())[1:3]
+    fine_rate = asked.rate / groups.SCORE_UNIT
+    assert isinstance(coarse, DiscreteLaplace)
+    assert isinstance(fine, FineLaplace)
+    each = [total_variation(coarse, asked.rate), total_variation(fine._rest, fine_rate * FineLaplace.BASE)]
+    bounds = [groups._draw_distance(asked.rate), groups._draw_distance(fine_rate * FineLaplace.BASE)]
+    for found, bound in zip(each, bounds, strict=True):
+        assert 0 < found < Decimal(bound)
+    with localcontext(Context(prec=80)):
+        powers = [(-Decimal(fine_rate) * i).exp() for i in range(FineLaplace.BASE)]
+        drawn_ = [(Decimal(w) / (1 << DRAW_BITS), p) for w, p in zip(drawn(fine._exact), powers, strict=True)]
+        digit = sum((abs(share - p / sum(powers)) for share, p in drawn_), Decimal(0)) / 2
+    count = len(ENDS[0])
+    whole = 2 * count * (each[0] + each[1] + 2 * digit)
+    assert Decimal(groups.distance(asked)) >= whole
+    assert groups.delta(asked) == pytest.approx((1 + np.exp(epsilon)) * groups.distance(asked), rel=1e-9, abs=0)
+
+
+def test_the_delta_of_groups_is_always_below_what_the_page_says() -> None:
+    worst = 0.0
+    for epsilon, instances in ((0.01, 1), (1.0, 1), (1.0, 100), (19.0, 1), (19.0, 100)):
+        asked = question([i / 999 for i in range(1000)], epsilon, size=1000, max_instances=instances)
+        worst = max(worst, groups.delta(asked))
+    assert worst < 2.0**-60
