@@ -26,7 +26,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -45,7 +45,8 @@ from pydantic import (
 )
 
 from campaign.errors import DigestMismatch, InvalidCampaign
-from campaign.fields import PLAIN, Name
+from campaign.fields import PLAIN, Name, Time
+from campaign.fields import TIME_FORMAT as TIME_FORMAT
 from campaign.grid import MAX_BITS, Grid
 from campaign.inputs import Strata, Values, named
 from campaign.noise.choice import summed
@@ -59,7 +60,6 @@ from fss.challenge import COMMITMENT_BYTES
 from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
 from fss.keys import KeyType, key_type
 
-TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 ID_BYTES = 32
 DIGEST_BYTES = 32
 SIGNING_KEY_BYTES = 32
@@ -93,23 +93,6 @@ def new_id(rand: Callable[[int], bytes]) -> bytes:
             return found
 
 
-def _time(value: object) -> object:
-    if isinstance(value, str):
-        value = datetime.fromisoformat(value)
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ValueError("a time needs its zone, for example 2026-03-31T18:00:00Z")
-        if not 1970 <= value.year < 9999:
-            raise ValueError("a time lies between 1970 and 9998")
-        return value.astimezone(UTC).replace(microsecond=0)
-    return value
-
-
-def _write_time(value: datetime) -> str:
-    return value.strftime(TIME_FORMAT)
-
-
-Time = Annotated[datetime, BeforeValidator(_time), PlainSerializer(_write_time)]
 Id = Annotated[
     bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
 ]
