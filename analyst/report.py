@@ -63,7 +63,7 @@ def privacy_statement(campaign: Campaign, n: int) -> str:
         "single key looks random. Each server added noise of its own before anything left it. The promise: had any one "
         f"party given other numbers for {values}, every result here would have been almost as likely. However much "
         f"somebody knows already, their odds for or against anything about that party change by a factor of at most "
-        f"{math.exp(total):.3g} (epsilon = {total:g}"
+        f"{math.exp(total):.3g} (epsilon = {total:g}; the number of values is public"
         + (f", of which {campaign.reserve:g} is kept for further questions" if campaign.reserve else "")
         + "). This holds towards everybody who reads this, and towards either server; it does not hold against both "
         "servers working together."
