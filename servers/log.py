@@ -24,6 +24,21 @@ def event(what: str, **fields: object) -> None:
     print(json.dumps({"at": now, "event": what, **fields}), file=sys.stderr, flush=True)
 
 
+class failures:  # noqa: N801
+    """Background work goes on after a failure of these kinds, which becomes an event of this name."""
+
+    def __init__(self, what: str, *kinds: type[Exception], **fields: object) -> None:
+        self._what, self._kinds, self._fields = what, kinds, fields
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if error is None or not isinstance(error, self._kinds):
+            return False
+        event(self._what, **self._fields, error=type(error).__name__, where=where(error))
+        return True
+
+
 def where(error: BaseException) -> list[str]:
     """The last places an error passed through, as file:line; what was in their variables stays there."""
     frames = traceback.extract_tb(error.__traceback__)[-5:]

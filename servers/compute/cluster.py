@@ -11,7 +11,6 @@ sides, or on the same machine.
 import asyncio
 import secrets
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +115,7 @@ class DaskCluster:
                 part: Part = await asyncio.to_thread(future.result, 60)
                 return part
         finally:
-            with suppress(Exception):
+            with log.failures("future-not-released", Exception):
                 future.release()
 
     async def _connected(self) -> distributed.Client:
@@ -147,7 +146,7 @@ class DaskCluster:
             if self._client is client:
                 log.event("scheduler-lost", error=type(error).__name__)
                 self._client = None
-                with suppress(Exception):
+                with log.failures("scheduler-not-closed", Exception):
                     await asyncio.to_thread(client.close, CONNECT_S)
 
     async def _look(self, client: distributed.Client) -> None:
@@ -173,6 +172,6 @@ class DaskCluster:
 
     def close(self) -> None:
         if self._client is not None:
-            with suppress(Exception):
+            with log.failures("scheduler-not-closed", Exception):
                 self._client.close(timeout=CONNECT_S)
             self._client = None

@@ -6,7 +6,6 @@ import io
 import json
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from campaign.files import write_durably
 from campaign.spec import Campaign
 from fss import KeyType, field
 from fss.field import Words
+from servers import log
 from servers.compute.executor import SLICE, Executor
 from servers.compute.unnoised import Unnoised
 from servers.compute.worker import Check, Part, Slice
@@ -156,5 +156,5 @@ async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:
 
 async def _save(result: Sum) -> None:
     """A full disk costs a resumption, not the result."""
-    with suppress(OSError):
+    with log.failures("sum-not-saved", OSError):
         await asyncio.to_thread(result.save)

@@ -158,7 +158,9 @@ class Workman:
         def note() -> bool:
             return self._storage.jobs.note(job, self._owner, self._clock() + seconds if seconds else 0.0)
 
-        with suppress(Exception):  # a full disk: the lease runs out, and the job is done again
+        name = to_base64url(job.campaign)
+        # A full disk: the lease runs out, and the job is done again.
+        with log.failures("lease-not-renewed", Exception, campaign=name, wave=job.wave, phase=job.phase):
             if self._storage.alone:
                 return await self._writer.run(note)
             return await asyncio.get_running_loop().run_in_executor(self._notes, persistently, note)

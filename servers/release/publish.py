@@ -5,7 +5,6 @@ Nothing here sees a share without noise: it is made, opened and noised by what `
 
 import asyncio
 from collections.abc import Awaitable
-from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -181,7 +180,7 @@ class Publisher:
                 return
             await self._budget.spend_curve(of.made.account)
             saved = zp.decode(zp.add(of.noised, theirs))
-            with suppress(OSError):  # a full disk costs a fetch after the next start
+            with log.failures("release-not-saved", OSError):  # a full disk costs a fetch after the next start
                 await asyncio.to_thread(folder.save_curve, "release", self._covers(of), saved)
         of.errors.update(await asyncio.to_thread(curve_errors, of.campaign))
         of.counts = cast(Counts, saved)

@@ -16,7 +16,7 @@ CAMPAIGNS = sa.Table(
     sa.Column("id", sa.LargeBinary(32), nullable=False, unique=True),
     sa.Column("spec", sa.LargeBinary, nullable=False),
     sa.Column("deleted", sa.Boolean, nullable=False),
-    sa.Column("upload_token", sa.String(64)),
+    sa.Column("upload_token", sa.Text),
     sa.Column("noise_seed", sa.LargeBinary(32)),
     sa.Column("stored", sa.Integer, nullable=False),
     sa.Column("erased", sa.Integer, nullable=False),  # uploads that were stored and withdrawn
@@ -26,7 +26,7 @@ WAVES = sa.Table(
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
     sa.Column("freezes", sa.Integer, nullable=False),
     sa.Column("agreed", sa.Boolean, nullable=False),  # this server's operator wants it sealed
     sa.Column("sealed_count", sa.Integer),
@@ -46,7 +46,7 @@ UPLOADS = sa.Table(
     sa.Column("id", sa.LargeBinary(16), nullable=False),
     sa.Column("leaf", sa.LargeBinary(32), nullable=False),  # what stands for it in its wave's set
     sa.Column("key", sa.LargeBinary, nullable=False),  # empty once it is erased
-    sa.Column("sender", sa.String(64)),  # the invitation's hash or the site's id; none in an open campaign
+    sa.Column("sender", sa.Text),  # the invitation's hash or the site's id; none in an open campaign
     sa.Column("wave", sa.Integer, nullable=False),  # that its party chose, for good
     sa.Index("uploads_by_id", "campaign", "id", unique=True),
     sa.Index("uploads_by_wave", "campaign", "wave", "id", sqlite_where=sa.text("wave > 0")),
@@ -56,18 +56,18 @@ INVITATIONS = sa.Table(
     "invitations",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("token", sa.Text, primary_key=True),
 )
 # Hospitals, say, that send values of many parties. Uploads remember a site by its id: its token may be exchanged.
 SITES = sa.Table(
     "sites",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("label", sa.String(200), nullable=False),
-    sa.Column("token", sa.String(64), nullable=False),
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("token", sa.Text, nullable=False),
     sa.Column("quota", sa.Integer, nullable=False),
-    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
     sa.Index("sites_by_token", "campaign", "token", unique=True),
 )
 # While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal. Ids belong to the
@@ -76,7 +76,7 @@ WITHDRAWN = sa.Table(
     "withdrawn",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-    sa.Column("sender", sa.String(64), primary_key=True),
+    sa.Column("sender", sa.Text, primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("was_stored", sa.Boolean, nullable=False),
 )
@@ -88,7 +88,7 @@ LEFT_OUT = sa.Table(
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("leaf", sa.LargeBinary(32), nullable=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
-    sa.Column("sender", sa.String(64)),
+    sa.Column("sender", sa.Text),
     sa.Column("wave", sa.Integer, nullable=False),
     sa.Column("rejected", sa.Boolean, nullable=False),
 )
@@ -105,20 +105,20 @@ LEDGER = sa.Table(
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("wave", sa.Integer, primary_key=True),  # whose parties pay
-    sa.Column("purpose", sa.String(80), primary_key=True),
+    sa.Column("purpose", sa.Text, primary_key=True),
     sa.Column("epsilon", sa.Float, nullable=False),
-    sa.Column("at", sa.String(20), nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
 )
 # What operators asked for and what became of it; rows are only added, and each link covers all before it.
 ACTIONS = sa.Table(
     "actions",
     META,
     sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("at", sa.String(20), nullable=False),
-    sa.Column("action", sa.String(20), nullable=False),
-    sa.Column("campaign", sa.String(43), nullable=False),
-    sa.Column("outcome", sa.String(40), nullable=False),
-    sa.Column("about", sa.String, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("action", sa.Text, nullable=False),
+    sa.Column("campaign", sa.Text, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("about", sa.Text, nullable=False),
     sa.Column("link", sa.LargeBinary(32), nullable=False),
 )
 # Background work: whoever holds the lease does it; when the lease has run out, anybody may go on with it.
@@ -127,9 +127,9 @@ JOBS = sa.Table(
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("wave", sa.Integer, primary_key=True),
-    sa.Column("phase", sa.String(20), nullable=False),
+    sa.Column("phase", sa.Text, nullable=False),
     sa.Column("progress", sa.Float, nullable=False),
-    sa.Column("problem", sa.String(500)),
-    sa.Column("owner", sa.String(32)),
+    sa.Column("problem", sa.Text),
+    sa.Column("owner", sa.Text),
     sa.Column("until", sa.Float, nullable=False),  # seconds since 1970: the end of the lease, or when to try again
 )

@@ -14,7 +14,7 @@ def upgrade() -> None:
         sa.Column("id", sa.LargeBinary(32), nullable=False, unique=True),
         sa.Column("spec", sa.LargeBinary, nullable=False),
         sa.Column("deleted", sa.Boolean, nullable=False),
-        sa.Column("upload_token", sa.String(64)),
+        sa.Column("upload_token", sa.Text),
         sa.Column("noise_seed", sa.LargeBinary(32)),
         sa.Column("stored", sa.Integer, nullable=False),
         sa.Column("erased", sa.Integer, nullable=False),
@@ -23,7 +23,7 @@ def upgrade() -> None:
         "waves",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
         sa.Column("freezes", sa.Integer, nullable=False),
         sa.Column("agreed", sa.Boolean, nullable=False),
         sa.Column("sealed_count", sa.Integer),
@@ -40,7 +40,7 @@ def upgrade() -> None:
         sa.Column("id", sa.LargeBinary(16), nullable=False),
         sa.Column("leaf", sa.LargeBinary(32), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
-        sa.Column("sender", sa.String(64)),
+        sa.Column("sender", sa.Text),
         sa.Column("wave", sa.Integer, nullable=False),
     )
     if op.get_bind().dialect.name == "postgresql":
@@ -60,22 +60,22 @@ def upgrade() -> None:
     op.create_table(
         "invitations",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-        sa.Column("token", sa.String(64), primary_key=True),
+        sa.Column("token", sa.Text, primary_key=True),
     )
     op.create_table(
         "sites",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-        sa.Column("id", sa.String(32), primary_key=True),
-        sa.Column("label", sa.String(200), nullable=False),
-        sa.Column("token", sa.String(64), nullable=False),
+        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("label", sa.Text, nullable=False),
+        sa.Column("token", sa.Text, nullable=False),
         sa.Column("quota", sa.Integer, nullable=False),
-        sa.Column("state", sa.String(10), nullable=False),
+        sa.Column("state", sa.Text, nullable=False),
     )
     op.create_index("sites_by_token", "sites", ["campaign", "token"], unique=True)
     op.create_table(
         "withdrawn",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
-        sa.Column("sender", sa.String(64), primary_key=True),
+        sa.Column("sender", sa.Text, primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("was_stored", sa.Boolean, nullable=False),
     )
@@ -85,7 +85,7 @@ def upgrade() -> None:
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("leaf", sa.LargeBinary(32), nullable=False),
         sa.Column("key", sa.LargeBinary, nullable=False),
-        sa.Column("sender", sa.String(64)),
+        sa.Column("sender", sa.Text),
         sa.Column("wave", sa.Integer, nullable=False),
         sa.Column("rejected", sa.Boolean, nullable=False),
     )
@@ -99,27 +99,27 @@ def upgrade() -> None:
         "ledger",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("wave", sa.Integer, primary_key=True),
-        sa.Column("purpose", sa.String(80), primary_key=True),
+        sa.Column("purpose", sa.Text, primary_key=True),
         sa.Column("epsilon", sa.Float, nullable=False),
-        sa.Column("at", sa.String(20), nullable=False),
+        sa.Column("at", sa.Text, nullable=False),
     )
     op.create_table(
         "actions",
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("at", sa.String(20), nullable=False),
-        sa.Column("action", sa.String(20), nullable=False),
-        sa.Column("campaign", sa.String(43), nullable=False),
-        sa.Column("outcome", sa.String(40), nullable=False),
-        sa.Column("about", sa.String, nullable=False),
+        sa.Column("at", sa.Text, nullable=False),
+        sa.Column("action", sa.Text, nullable=False),
+        sa.Column("campaign", sa.Text, nullable=False),
+        sa.Column("outcome", sa.Text, nullable=False),
+        sa.Column("about", sa.Text, nullable=False),
         sa.Column("link", sa.LargeBinary(32), nullable=False),
     )
     op.create_table(
         "jobs",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("wave", sa.Integer, primary_key=True),
-        sa.Column("phase", sa.String(20), nullable=False),
+        sa.Column("phase", sa.Text, nullable=False),
         sa.Column("progress", sa.Float, nullable=False),
-        sa.Column("problem", sa.String(500)),
-        sa.Column("owner", sa.String(32)),
+        sa.Column("problem", sa.Text),
+        sa.Column("owner", sa.Text),
         sa.Column("until", sa.Float, nullable=False),
     )
