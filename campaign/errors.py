@@ -14,7 +14,8 @@ Problem
 |       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, WaveClosed, WaveNotOpen,
 |       BudgetExceeded, ChallengeMismatch
 +-- TryAgain                nothing was lost; the same request may succeed later
-    +-- UploadUndecided, TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable
+    +-- UploadUndecided, TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable,
+        OnHold, PeerRolledBack
 """
 
 import json
@@ -232,6 +233,14 @@ class StorageBusy(TryAgain):
 
 class Unavailable(TryAgain):
     code, status, title = "unavailable", 503, "The server is starting or stopping"
+
+
+class OnHold(TryAgain):
+    code, status, title = "on-hold", 503, "The server's database is older than what it did; its operator must decide"
+
+
+class PeerRolledBack(TryAgain):
+    code, status, title = "peer-rolled-back", 503, "The other server's database is older than what it did"
 
 
 def problems() -> list[type[Problem]]:

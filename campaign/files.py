@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shutil
 from pathlib import Path
 
 
@@ -23,6 +24,17 @@ def write_once(path: Path, data: bytes) -> bool:
         partial.unlink()
     sync_directory(path.parent)
     return True
+
+
+def copy_privately(source: Path, target: Path) -> None:
+    """A copy for its owner only, of a file of any size, in folders for their owner only."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with source.open("rb") as old:
+        target.touch(mode=0o600)
+        with target.open("wb") as new:
+            shutil.copyfileobj(old, new, 1 << 20)
+            new.flush()
+            os.fsync(new.fileno())
 
 
 def partial_name(path: Path) -> Path:

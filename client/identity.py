@@ -15,8 +15,9 @@ from campaign.spec import Campaign, Pledge
 from client.program import BadSettings
 from fss import challenge
 
-SECRET_BYTES = 32
+SECRET_BYTES, TAG_BYTES = 32, 16
 _SIGNING = b"fss-ecdf signing key 1\n"
+_HISTORY = b"fss-ecdf history 1\n"
 
 
 class Identity:
@@ -46,6 +47,10 @@ class Identity:
 
     def sign(self, message: bytes) -> bytes:
         return self._signer.sign(message)
+
+    def tag(self, message: bytes) -> bytes:
+        """By which this server knows again what it said about its own history; nobody else can make it."""
+        return hmac.digest(self._secret, _HISTORY + message, "sha256")[:TAG_BYTES]
 
     def pledge(self, campaign_id: bytes) -> Pledge:
         """What stands in a campaign of this id for this server."""

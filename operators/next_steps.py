@@ -15,6 +15,10 @@ def typed(campaign_id: str) -> Command:
 def next_step(status: Status, command: Command) -> str:
     """From one server's status, which has in `peer` what the other server says or why it says nothing."""
     here, there = str(status["state"]), status.get("peer", {})
+    if "on_hold" in status:
+        return "this server's database is older than what it did; on its machine: fss-server recovery show"
+    if "on_hold" in there or "peer_rolled_back" in status:
+        return "the other server's database is older than what it did; its operator has to decide (recovery show)"
     if "state" not in there:
         return _without_peer(there, command)
     if "wave" in status and {here, str(there["state"])} != {"sealed"}:

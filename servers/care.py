@@ -15,7 +15,13 @@ def add_commands(commands: Commands) -> None:
     backup.add_argument("out", type=Path, metavar="FOLDER", help="a new folder, to write into")
     restore = add_command(commands, "restore", "put a backup in place; refuses one that is older than a sealing")
     restore.add_argument("folder", type=Path, metavar="FOLDER", help="what backup wrote")
-    for parser, work in ((doctor, _doctor), (backup, _backup), (restore, _restore)):
+    restore.add_argument("--check", action="store_true", help="look at everything and change nothing")
+    recovery = add_command(commands, "recovery", "decide about a database that is older than what this server did")
+    choices = recovery.add_subparsers(required=True, metavar="COMMAND")
+    show = add_command(choices, "show", "is this server, or the other one, on hold, and why? Exit code 77 if so")
+    accept = add_command(choices, "accept", "go on with the database as it is; what it does not have is lost")
+    each = ((doctor, _doctor), (backup, _backup), (restore, _restore), (show, _show), (accept, _accept))
+    for parser, work in each:
         parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
         parser.set_defaults(run=work)
     tokens = add_command(commands, "tokens", "exchange this server's tokens")
@@ -55,16 +61,56 @@ def _backup(args: argparse.Namespace) -> int:
 
 
 def _restore(args: argparse.Namespace) -> int:
-    from servers.backup import restore
+    from servers.restore import look, restore
     from servers.settings import load
     from servers.storage.database import Damaged
 
     try:
-        made = restore(load(args.config), args.folder)
+        if args.check:
+            looked = look(load(args.config), args.folder)
+            made = looked.backup.manifest
+            print(f"signed, whole, and can be restored: {len(made.files)} files of {made.at}, {made.database}")
+        else:
+            looked, kept = restore(load(args.config), args.folder)
+            print(f"restored the backup of {looked.backup.manifest.at}; the database from before is kept {kept}")
     except Damaged as error:
         raise BadSettings(str(error)) from None
-    print(f"restored the backup of {made}; the database from before is kept beside it as server.db.before-restore")
-    print(f"\nnext: fss-server run --config {args.config}\n      parties send again what came after the backup")
+    if looked.is_behind:
+        print(f"the other server has seen {looked.seen} of this server's history, and the backup ends with")
+        print(f"{looked.backup.manifest.newest}: it will be on hold until you decide (fss-server recovery show)")
+    if not args.check:
+        print(f"\nnext: fss-server run --config {args.config}\n      parties send again what came after the backup")
+    return OK
+
+
+def _show(args: argparse.Namespace) -> int:
+    from servers.recovery import show
+    from servers.run import now
+    from servers.settings import load
+
+    found = show(load(args.config), now())
+    if found.peer_problem is not None:
+        print(f"the other server was rolled back: {found.peer_problem}\nits operator has to decide")
+    if found.why is None:
+        seen = "nothing" if found.peer_seen is None else found.peer_seen
+        print(f"not on hold: this server's history is at {found.newest}, the other server has seen {seen}")
+        return OK if found.peer_problem is None else REFUSED
+    print(f"on hold{'' if found.since is None else f' since {found.since}'}: {found.why}\n")
+    print(
+        "next: put a newer database in place (fss-server restore, or the other replica) and start again; or, if there"
+    )
+    print(f"      there is none, go on with this one: fss-server recovery accept --config {args.config}")
+    return REFUSED
+
+
+def _accept(args: argparse.Namespace) -> int:
+    from servers.recovery import accept
+    from servers.run import now
+    from servers.settings import load
+
+    place = accept(load(args.config), now())
+    print(f"this server goes on from here, at {place} of its history; the other server will take it for that")
+    print("parties send again what was lost; what was published before stays published, and its epsilon spent")
     return OK
 
 

@@ -24,10 +24,13 @@ from client import https
 from client.identity import Identity
 from client.program import BadSettings
 from fss import backend
+from servers.rollback import RollbackGuard
 from servers.settings import Settings, load
 from servers.storage import dialects
 from servers.storage.database import Damaged, needs_to_be_alone, open_engine
+from servers.storage.dump import sqlite_file
 from servers.storage.migrate import SCHEMA, newest
+from servers.storage.storage import Storage
 
 OK, WARNING, WRONG = "ok", "warning", "WRONG"
 WARN_DAYS, WARN_BYTES, LEAST_BYTES = 30, 5 << 30, 200 << 20
@@ -56,6 +59,7 @@ def examine(config: Path, now: datetime, *, offline: bool = False) -> Iterator[F
     yield certificate("peer's CA", settings.peer.ca, now)
     yield disk(shutil.disk_usage(settings.data if settings.data.exists() else config.parent).free)
     yield database(settings)
+    yield history(settings, identity, now)
     if not offline:
         yield from peer(settings, identity, now)
 
@@ -112,6 +116,25 @@ def database(settings: Settings) -> Finding:
     if found != head:
         return Finding("database", WARNING, f"schema {found}, this program's is {head}; the next start changes it")
     return Finding("database", OK, f"whole, schema {found}, {path.stat().st_size / (1 << 20):.1f} MiB")
+
+
+def history(settings: Settings, identity: Identity, now: datetime) -> Finding:
+    """Does the database have all that this server has shown to others?"""
+    if needs_to_be_alone(settings.database_url) and not sqlite_file(settings.database_url).exists():
+        return Finding("history", OK, "none yet")
+    try:
+        with closing(Storage(settings.database_url, look=True)) as storage:
+            key = settings.tokens.peer_signing_key
+            guard = RollbackGuard(storage.history, identity, key, settings.data, lambda: now)
+            guard.look()
+            said, newest = guard.shown(), guard.newest().place
+    except (DBAPIError, Damaged, Problem) as error:
+        return Finding("history", WARNING, f"cannot be read ({type(error).__name__})")
+    if "on_hold" in said:
+        return Finding("history", WRONG, f"on hold: {said['on_hold']}; fss-server recovery show says what to do")
+    if "peer_rolled_back" in said:
+        return Finding("history", WRONG, f"the other server was rolled back: {said['peer_rolled_back']}")
+    return Finding("history", OK, f"at {newest}, and nothing is missing")
 
 
 def _elsewhere(settings: Settings) -> Finding:

@@ -15,6 +15,8 @@ CURVE_SECONDS = Histogram("fss_curve_seconds", "Evaluations of whole curves", bu
 REQUEST_SECONDS = Histogram("fss_request_seconds", "Requests", ["route", "status"])
 PEER_FAILURES = Counter("fss_peer_failures_total", "Calls to the other server that failed")
 CERTIFICATE_ENDS = Gauge("fss_certificate_not_after_seconds", "When this server's certificate ends, in seconds of 1970")
+ON_HOLD = Gauge("fss_on_hold", "1 while this server's database is older than what it did, until its operator decides")
+PEER_ROLLED_BACK = Gauge("fss_peer_rolled_back", "1 while the other server's database is older than what it showed")
 DISK_FREE = Gauge("fss_disk_free_bytes", "Room on the disk of the database")
 
 

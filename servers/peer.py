@@ -8,16 +8,19 @@ from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, par
 from campaign.reading import parse_json
 from campaign.spec import Campaign, Pledge, to_base64url
 from client import https
+from servers.rollback import HEADER, RollbackGuard
 from servers.settings import Peer
 
 RETRY_AFTER_S = 5
+COMPARE = "/v1/peer/history"
 
 
 class PeerClient:
     """The other server, as this one sees it."""
 
-    def __init__(self, settings: Peer, token: str, *, role: int) -> None:
-        self._role, self._timeout = role, settings.timeout_s
+    def __init__(self, settings: Peer, token: str, *, role: int, guard: RollbackGuard | None = None) -> None:
+        """`guard` compares histories with every message; only a server without a database has none."""
+        self._role, self._timeout, self._guard = role, settings.timeout_s, guard
         self._http = httpx.AsyncClient(
             base_url=str(settings.url),
             **https.options(token, settings.ca, settings.timeout_s),
@@ -43,10 +46,45 @@ class PeerClient:
         except ValueError:
             raise PeerMismatch("the other server's pledge is not well-formed") from None
 
-    async def _call(self, method: str, url: str, content: bytes | None, most: int) -> bytes:
+    async def compare(self) -> None:
+        """See, on both sides, whether anything was rolled back."""
+        await self._call("GET", COMPARE, None, 1 << 16, always=True)
+
+    async def require_compared(self) -> None:
+        """Nothing here was rolled back, as far as the other server or this one knows; raises if so, or if unknown."""
+        if self._guard is not None:
+            if not self._guard.is_compared:
+                await self.compare()
+            await self._guard.require(peer=True)
+
+    async def status(self, campaign: bytes) -> bytes:
+        """Where a campaign stands there; also while one of the two is on hold."""
+        return await self._call("GET", f"/v1/peer/campaigns/{to_base64url(campaign)}", None, 1 << 20, always=True)
+
+    async def _call(self, method: str, url: str, content: bytes | None, most: int, *, always: bool = False) -> bytes:
+        if self._guard is None:
+            status, data, _ = await self._reach(method, url, content, most, {})
+        else:
+            if not always:
+                await self._guard.require(peer=True)
+            told = await self._guard.told()
+            status, data, answer = await self._reach(method, url, content, most, {HEADER: str(told)})
+            if answer is not None:
+                await self._guard.heard(answer, told)
+            elif status == 200:
+                raise PeerMismatch(f"the other server's answer has no {HEADER}; is it removed on the way?")
+            if not always:
+                await self._guard.require(peer=True)
+        if status == 200:
+            return data
+        raise self._as_problem(status, data)
+
+    async def _reach(
+        self, method: str, url: str, content: bytes | None, most: int, headers: dict[str, str]
+    ) -> tuple[int, bytes, str | None]:
         try:
             async with asyncio.timeout(self._timeout):
-                status, data = await self._exchange(method, url, content, max(most, 1 << 16))
+                return await self._exchange(method, url, content, max(most, 1 << 16), headers)
         except (TimeoutError, httpx.TimeoutException):
             raise PeerUnavailable(
                 f"the other server did not answer within {self._timeout:g} s", retry_after=RETRY_AFTER_S
@@ -55,19 +93,18 @@ class PeerClient:
             raise PeerUnavailable(
                 f"the other server cannot be reached ({type(error).__name__})", retry_after=RETRY_AFTER_S
             ) from None
-        if status == 200:
-            return data
-        raise self._as_problem(status, data)
 
-    async def _exchange(self, method: str, url: str, content: bytes | None, most: int) -> tuple[int, bytes]:
+    async def _exchange(
+        self, method: str, url: str, content: bytes | None, most: int, headers: dict[str, str]
+    ) -> tuple[int, bytes, str | None]:
         parts, size = [], 0
-        async with self._http.stream(method, url, content=content) as response:
+        async with self._http.stream(method, url, content=content, headers=headers) as response:
             async for part in response.aiter_bytes():
                 size += len(part)
                 if size > most:
                     raise PeerMismatch(f"the other server's answer is longer than {most} bytes")
                 parts.append(part)
-            return response.status_code, b"".join(parts)
+            return response.status_code, b"".join(parts), response.headers.get(HEADER)
 
     @staticmethod
     def _as_problem(status: int, data: bytes) -> Problem:

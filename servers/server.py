@@ -14,12 +14,14 @@ from servers.compute.executor import Executor, LocalPool
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
+from servers.lifecycle.compare import Comparer
 from servers.lifecycle.erase import Eraser
 from servers.lifecycle.frozen_ids import FrozenIds
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
 from servers.release.publish import Publisher
+from servers.rollback import RollbackGuard
 from servers.settings import Settings
 from servers.storage.database import lock, needs_to_be_alone
 from servers.storage.objects import Folder
@@ -72,17 +74,21 @@ class Server:
         self.identity = Identity.load(settings.identity_file, settings.role)
         self.storage = Storage(settings.database_url)
         self.writer = Writer(self.storage.uploads)
-        self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
+        peer_key = settings.tokens.peer_signing_key
+        self.guard = RollbackGuard(self.storage.history, self.identity, peer_key, settings.data, clock)
+        self.storage.on_connect(self.guard.expire)
+        self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role, guard=self.guard)
         self.limits = Limits(settings.limits)
-        budget = Budget(self.storage.ledger, self.writer, clock)
-        self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget)
+        budget = Budget(self.storage, self.writer, self.peer, clock)
+        self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget, self.guard)
         self.frozen_ids = FrozenIds(self.storage)
         self.sealer = Sealer(self.storage, self.writer, self.peer, self.frozen_ids, clock, crash)
         self._executor = pool = executor_for(settings)
         about = self.storage, self.writer, self.peer, self.identity, pool, crash
         self.checker = Checker(settings.role, self.folder, *about)
         self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, self.storage.now, crash)
-        self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock)
+        self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock, self.guard)
+        self.comparer = Comparer(self.storage, self.peer)
         self.eraser = Eraser(self.storage, self.writer, self.publisher, self.folder, crash)
         self.stopping = False
 
@@ -95,12 +101,14 @@ class Server:
         await self.writer.run(self._erase_deleted)
         if self.storage.alone:
             await self.writer.run(self.storage.jobs.renew_all)
+        self.comparer.start()
         self.workman.start()
         self.closer.start()
         self.eraser.start()
 
     async def stop(self) -> None:
         self.stopping = True
+        await self.comparer.stop()
         await self.closer.stop()
         await self.eraser.stop()
         await self.workman.stop()

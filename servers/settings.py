@@ -133,6 +133,11 @@ class Settings(_Section):
     def peer_signing_key(self) -> bytes:
         return from_base64url(self.tokens.peer_signing_key, SIGNING_KEY_BYTES, "tokens.peer_signing_key")
 
+    @property
+    def kept_files(self) -> list[Path]:
+        """Files beside the settings that belong to a backup; the TLS key is where an organisation keeps its keys."""
+        return [self.identity_file, self.peer.token_file, self.peer.ca, self.tls.certificate]
+
     def peer_token(self) -> str:
         return self.peer.token_file.read_text().strip()
 

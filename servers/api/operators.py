@@ -37,7 +37,9 @@ _CAMPAIGN_EXAMPLE = {
 @router.get("/metrics", tags=["operation"], dependencies=[BEARER])
 async def prometheus(request: Request) -> Response:
     """Prometheus metrics, for the operator."""
-    look(access.require(request, OPERATOR).settings)
+    server = access.require(request, OPERATOR)
+    await asyncio.to_thread(server.guard.look)
+    look(server.settings)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -96,7 +98,8 @@ async def status(cid: CampaignId, request: Request) -> JSONResponse:
     """Where a campaign stands on both servers."""
     server = access.require(request, OPERATOR)
     entry = await entry_of(request, cid)
-    about = {**await status_of(server, entry), "peer": await _peer_status(server, entry.campaign)}
+    there = await _peer_status(server, entry.campaign)  # first: what it says of histories belongs to the answer
+    about = {**await status_of(server, entry), "peer": there}
     if entry.campaign.admission == "sites":
         about["sites"] = await asyncio.to_thread(sites_of, server, entry.campaign.id)
     return JSONResponse(about)
@@ -159,7 +162,7 @@ async def delete(cid: CampaignId, request: Request) -> JSONResponse:
 async def _peer_status(server: Server, campaign: Campaign) -> dict[str, object]:
     """What the other server says of the campaign; that it does not know it is an answer too."""
     try:
-        status = json.loads(await server.peer.call("GET", campaign.id, ""))
+        status = json.loads(await server.peer.status(campaign.id))
     except Problem as problem:
         return {"problem": problem.code, "detail": problem.detail}
     except (ValueError, RecursionError):

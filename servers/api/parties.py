@@ -35,6 +35,7 @@ async def upload(cid: CampaignId, request: Request) -> Response:
     """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await access.require_uploader(request, server, entry)
+    await server.guard.require()
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
     data = await read_upload(request, entry, sender)
@@ -78,6 +79,7 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await access.require_uploader(request, server, entry)
+    await server.guard.require()
     data = await body(request, UPLOAD_ID_BYTES * MAX_WITHDRAWN)
     if len(data) % UPLOAD_ID_BYTES:
         raise InvalidUpload(f"uploads are withdrawn by their ids, {UPLOAD_ID_BYTES} bytes each")

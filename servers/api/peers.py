@@ -1,13 +1,15 @@
 """Routes for the other server: shares with noise on them, and the steps of sealing."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial
 from importlib.metadata import version
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
 
 from campaign.envelopes import SHARES_TYPE, Shares, encode_shares
 from campaign.errors import InvalidQuery
@@ -20,14 +22,40 @@ from servers.api.requests import SMALL_BODY, Number, OneWave, as_json, body, cam
 from servers.api.status import status_of
 from servers.lifecycle import check, seal
 from servers.lifecycle.seal_wire import STEP_BYTES, Agreed, IdsQuery, Step
+from servers.peer import COMPARE
 from servers.release import groups
 from servers.release.publish import GROUPS, SHARES
 from servers.release.published import Published
+from servers.rollback import HEADER
 from servers.server import Server
 from servers.storage.objects import split_ids
 from servers.storage.waves import OPEN
 
-router = APIRouter()
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+# What is said also while one of the servers is on hold: nothing is sealed, spent or disclosed by it.
+_ALWAYS = ("/v1/peer/about", COMPARE, "/v1/peer/campaigns/{cid}")
+
+
+class Compared(APIRoute):
+    """A route for the other server, whose history is compared with every message."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def compared(request: Request) -> Response:
+            server = access.require(request, PEER)
+            text = request.headers.get(HEADER)
+            heard = None if text is None else await server.guard.heard(text)
+            if self.path not in _ALWAYS:
+                await server.guard.require(peer=True)
+            response = await handle(request)
+            response.headers[HEADER] = str(await server.guard.told(heard))
+            return response
+
+        return compared
+
+
+router = APIRouter(route_class=Compared)
 
 Q = TypeVar("Q", ShareQuery, PeerGroupsQuery)
 
@@ -124,6 +152,13 @@ async def _step(cid: str, request: Request) -> tuple[Server, Campaign, Step]:
     step = Step.decode(await body(request, STEP_BYTES))
     check_digest(campaign.digest, step.digest)
     return server, campaign, step
+
+
+@router.get(COMPARE, include_in_schema=False)
+async def history(request: Request) -> Response:
+    """Nothing but the head line, by which both servers see whether one of them was rolled back."""
+    access.require(request, PEER)
+    return Response()
 
 
 @router.get("/v1/peer/about", include_in_schema=False)

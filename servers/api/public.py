@@ -30,7 +30,7 @@ async def readyz(request: Request) -> dict[str, str]:
     if server.stopping:
         raise Unavailable("the server is stopping", retry_after=5)
     await asyncio.to_thread(server.storage.ping)
-    return {"status": "ready"}
+    return {"status": "on hold" if "on_hold" in server.guard.shown() else "ready"}
 
 
 @router.get("/v1/campaigns/{cid}", tags=["campaign"])

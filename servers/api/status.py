@@ -35,6 +35,7 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
         "closed": is_closed(campaign, server.clock()),
         "checked": campaign.checked,
         "rejected": wave.rejected,
+        **server.guard.shown(),
     }
     if campaign.waves is not None:
         about |= {"wave": wave.number, "consent": campaign.consent(wave.number)}

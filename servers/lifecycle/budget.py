@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from servers.storage.ledger import Ledger
-from servers.storage.storage import Writer
+from servers.peer import PeerClient
+from servers.storage.storage import Storage, Writer
 
 
 @dataclass(frozen=True)
@@ -19,23 +19,29 @@ class Account:
 
 
 class Budget:
-    def __init__(self, ledger: Ledger, writer: Writer, clock: Callable[[], datetime]) -> None:
-        self._ledger, self._writer, self._clock = ledger, writer, clock
-        self._paid: set[tuple[bytes, str, str]] = set()  # an expense that is recorded stays so
+    def __init__(self, storage: Storage, writer: Writer, peer: PeerClient, clock: Callable[[], datetime]) -> None:
+        self._ledger, self._writer, self._peer, self._clock = storage.ledger, writer, peer, clock
+        # An expense that is recorded stays so, in this database: another one may have taken its place.
+        self._paid: set[tuple[bytes, str]] = set()
+        storage.on_connect(self._paid.clear)
 
     async def spend_curve(self, account: Account) -> None:
         """The curve is paid for once, before the first share of it leaves."""
-        await self._spend(account, account.release, account.epsilon)
+        await self._peer.require_compared()
+        paid = account.campaign, account.release
+        if paid not in self._paid:
+            await self._record(account, account.release, account.epsilon)
+            self._paid.add(paid)
 
     async def spend(self, account: Account, purpose: str, epsilon: float) -> None:
-        """From the reserve: the curve's own epsilon is set aside whether or not it has been asked for yet."""
-        await self.spend_curve(account)
-        await self._spend(account, purpose, epsilon)
+        """From the reserve: the curve's own epsilon is set aside whether or not it has been asked for yet.
 
-    async def _spend(self, account: Account, purpose: str, epsilon: float) -> None:
-        paid = account.campaign, account.release, purpose
-        if paid in self._paid:
-            return
+        Both by the database alone: if it is not the one that this process has paid in, nothing else would tell.
+        """
+        await self._peer.require_compared()
+        await self._record(account, account.release, account.epsilon)
+        await self._record(account, purpose, epsilon)
+
+    async def _record(self, account: Account, purpose: str, epsilon: float) -> None:
         campaign, limits, now = account.campaign, account.limits, self._clock()
         await self._writer.run(lambda: self._ledger.spend(campaign, purpose, epsilon, limits, now))
-        self._paid.add(paid)

@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from campaign.errors import Problem, TooFewUploads
+from campaign.errors import OnHold, Problem, TooFewUploads
 from campaign.spec import Campaign, to_base64url
 from servers import log
 from servers.lifecycle.admission import seals_itself
 from servers.lifecycle.background import Background
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.waves import is_due
+from servers.rollback import RollbackGuard
 from servers.storage.storage import Storage
 from servers.storage.waves import FROZEN
 
@@ -32,8 +33,9 @@ class Closer(Background):
         sealer: Sealer,
         call: Callable[[], None],
         clock: Callable[[], datetime],
+        guard: RollbackGuard,
     ) -> None:
-        self._storage, self._sealer, self._call, self._clock = storage, sealer, call, clock
+        self._storage, self._sealer, self._call, self._clock, self._guard = storage, sealer, call, clock, guard
         self._patience = timedelta(seconds=role * TURN_S)
         self._look_s = LOOK_S * (1 + 1.7 * role)  # not in step: two sealings at once undo each other's freezes
         self._too_few: set[bytes] = set()  # nothing more can come, so sealing again would fail again
@@ -49,6 +51,10 @@ class Closer(Background):
                 await asyncio.sleep(self._look_s)
 
     async def _look(self) -> None:
+        try:
+            await self._guard.require()
+        except OnHold:
+            return  # said once, when it was noticed
         for campaign, number in await asyncio.to_thread(self.due):
             await self._seal(campaign, number)
 

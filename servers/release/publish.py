@@ -32,6 +32,7 @@ from servers.release.groups import GroupQuestion
 from servers.release.published import Counts, Published
 from servers.release.releases import CURVE, Release, find, key_files, releases, source
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
+from servers.rollback import RollbackGuard
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
 from servers.storage.objects import Folder, identity, is_whole
@@ -47,9 +48,15 @@ class Publisher:
     """Answers for sealed campaigns, each expense paid before anything leaves."""
 
     def __init__(
-        self, settings: Settings, storage: Storage, peer: PeerClient, identity: Identity, budget: Budget
+        self,
+        settings: Settings,
+        storage: Storage,
+        peer: PeerClient,
+        identity: Identity,
+        budget: Budget,
+        guard: RollbackGuard,
     ) -> None:
-        self._settings, self._storage, self._peer = settings, storage, peer
+        self._settings, self._storage, self._peer, self._guard = settings, storage, peer, guard
         self._identity, self._budget = identity, budget
         self._slots = Slots(settings.limits.evaluations, settings.limits.evaluations_waiting)
         self._known: dict[bytes, dict[str, Published]] = {}
@@ -58,7 +65,8 @@ class Publisher:
         self._known.pop(campaign_id, None)
 
     async def open(self, campaign_id: bytes, name: str = CURVE) -> Published:
-        """A campaign's release; a problem if there is none."""
+        """A campaign's release; a problem if there is none, or while this server is on hold."""
+        await self._guard.require()
         known = self._known.get(campaign_id, {}).get(name)
         if known is None or not self._storage.alone:
             try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
+from servers.storage import history
 from servers.storage.database import Transaction
 from servers.storage.schema import ACTIONS
 
@@ -41,6 +42,7 @@ class Actions:
         with Transaction(self._engine, _LOCK) as db:
             last = db.execute(sa.select(ACTIONS.c.link).order_by(ACTIONS.c.number.desc()).limit(1)).scalar_one_or_none()
             db.execute(ACTIONS.insert().values(**vars(action), link=action.link(last or _START)))
+            history.advance(db, even_on_hold=True)
 
     def all(self) -> Iterator[tuple[int, Action, bytes, bool]]:
         """Number, action, link, and whether the chain holds up to here."""

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
 from campaign.spec import Campaign, to_base64url
-from servers.storage import dialects
+from servers.storage import dialects, history
 from servers.storage.database import Transaction, forget
 from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEAVING, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
@@ -57,6 +57,7 @@ class Campaigns:
             dialects.of(self._engine).add_campaign(db, number)
             first_wave = 0 if campaign.waves is None else 1
             db.execute(WAVES.insert().values(campaign=campaign.id, number=first_wave, **NEW_WAVE))
+            history.advance(db)
             if tokens:
                 db.execute(INVITATIONS.insert(), [{"campaign": campaign.id, "token": t} for t in sorted(tokens)])
         return True
@@ -95,6 +96,7 @@ class Campaigns:
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))
+            history.advance(db, even_on_hold=True)
         self._fixed.pop(campaign_id, None)
 
     def forget_deleted(self) -> None:

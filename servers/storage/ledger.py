@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine
 
 from campaign.errors import BudgetExceeded
 from campaign.spec import TIME_FORMAT
+from servers.storage import history
 from servers.storage.database import Transaction
 from servers.storage.schema import LEDGER
 
@@ -38,6 +39,7 @@ class Ledger:
                     raise BudgetExceeded(f"{epsilon:g} more would exceed the campaign's epsilon of {limit:g}")
                 about = {"campaign": campaign_id, "wave": wave, "purpose": purpose, "epsilon": epsilon, "at": at}
                 db.execute(LEDGER.insert().values(**about))
+                history.advance(db)
 
     def spent(self, campaign_id: bytes) -> dict[int, float]:
         """What the parties of each wave have spent."""

@@ -7,7 +7,7 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from servers.storage import dialects
 from servers.storage.database import Damaged
@@ -24,21 +24,27 @@ def newest() -> str | None:
 
 def upgrade(engine: Engine) -> None:
     """Make the tables, or change what an older version made: all of it, or after a crash nothing."""
+    with engine.connect() as db:
+        dialects.of(engine).begin(db, None, shared=False)  # one process at a time; and all of it is one transaction
+        run(db, "head")
+        db.commit()
+
+
+def run(db: Connection, to: str) -> None:
+    """Bring the tables to a schema, in the transaction that was begun."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     script = ScriptDirectory.from_config(config)
     known = {revision.revision for revision in script.walk_revisions()}
-    with engine.connect() as db:
-        dialects.of(engine).begin(db, None, shared=False)  # one process at a time; and all of it is one transaction
-        unknown = set(MigrationContext.configure(db).get_current_heads()) - known
-        if unknown:
-            raise Damaged(
-                f"the database has schema {', '.join(sorted(unknown))}, which this version does not know; "
-                "run the version of the program that made it, or a newer one"
-            )
-        context = EnvironmentContext(config, script, fn=lambda revision, _: script._upgrade_revs("head", revision))
-        with context:
-            context.configure(connection=db)
-            with context.begin_transaction():
-                context.run_migrations()
-        db.commit()
+    wanted = set(MigrationContext.configure(db).get_current_heads()) | ({to} - {"head"})
+    unknown = wanted - known
+    if unknown:
+        raise Damaged(
+            f"the database has schema {', '.join(sorted(unknown))}, which this version does not know; "
+            "run the version of the program that made it, or a newer one"
+        )
+    context = EnvironmentContext(config, script, fn=lambda revision, _: script._upgrade_revs(to, revision))
+    with context:
+        context.configure(connection=db)
+        with context.begin_transaction():
+            context.run_migrations()

@@ -121,6 +121,28 @@ ACTIONS = sa.Table(
     sa.Column("about", sa.Text, nullable=False),
     sa.Column("link", sa.LargeBinary(32), nullable=False),
 )
+# One row for each thing done that must not be forgotten: a freeze, a sealing, an expense, a withdrawal, an operator's
+# action. The other server remembers the newest it was shown, so that an older database is noticed (`history.py`).
+HISTORY = sa.Table(
+    "history",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("generation", sa.Integer, nullable=False),  # one more with every rollback that an operator accepted
+    sa.Column("nonce", sa.LargeBinary(16), nullable=False),
+)
+# "own" says whether this server is on hold, "peer" what it has seen of the other server's history and compared since,
+# "peer claimed" what that has said last.
+STANDING = sa.Table(
+    "standing",
+    META,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("mark", sa.LargeBinary(32), nullable=False),
+    sa.Column("signing_key", sa.Text, nullable=False),  # whose history it is
+    sa.Column("problem", sa.Text),  # why nothing is sealed, spent or disclosed
+    sa.Column("since", sa.Text),
+)
 # Background work: whoever holds the lease does it; when the lease has run out, anybody may go on with it.
 JOBS = sa.Table(
     "jobs",

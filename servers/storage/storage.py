@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TypeVar
 
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from campaign.errors import Problem, Unavailable
@@ -16,6 +17,7 @@ from servers.storage import dialects
 from servers.storage.actions import Actions
 from servers.storage.campaigns import Campaigns
 from servers.storage.database import check_file, damaged, keep_private, open_engine, persistently, unusable
+from servers.storage.history import History
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
 from servers.storage.migrate import SCHEMA, newest, upgrade
@@ -38,6 +40,7 @@ class Storage:
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
         self.sites, self.actions = Sites(self.engine), Actions(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
+        self.history = History(self.engine)
         if look:
             return
         try:
@@ -77,6 +80,10 @@ class Storage:
             schema = db.exec_driver_sql(SCHEMA).scalar_one()
         if schema != newest():
             raise Unavailable("another version of the program has changed the database; this process must be replaced")
+
+    def on_connect(self, what: Callable[[], None]) -> None:
+        """Call this whenever a connection is made: a database may have taken another one's place."""
+        sa.event.listen(self.engine, "connect", lambda *_: what())
 
     def close(self) -> None:
         self.uploads.close()

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection, Engine
 from campaign.envelopes import Row
 from campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
 from servers.lifecycle.admission import Facts, Failures, NewUploads, early_withdrawals, refused_unread
-from servers.storage import aside, campaigns, dialects, ingest, sites, waves
+from servers.storage import aside, campaigns, dialects, history, ingest, sites, waves
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.entries import id_of_last
@@ -214,6 +214,7 @@ def _facts(db: Connection, request: NewUploads) -> Facts:
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
     """Stored uploads of one sender go, and their ids do not come back."""
+    history.advance(db)
     _remember(db, campaign_id, sender, [(i, True) for i in ids])
     for some in aside.uploads_in(campaign_id, ids):
         db.execute(UPLOADS.delete().where(some))

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignSealed, NotSealed, Problem, SealNotAgreed, TooFewUploads, Unavailable
 from campaign.spec import Campaign
-from servers.storage import aside, campaigns, jobs
+from servers.storage import aside, campaigns, history, jobs
 from servers.storage.database import Transaction, forget
 from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, WAVES, WITHDRAWN
 
@@ -293,6 +293,7 @@ def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
 
 def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:
     mine = (WAVES.c.campaign == campaign_id) & (WAVES.c.number == current.number)
+    history.advance(db)
     db.execute(WAVES.update().where(mine).values(**values))
 
 

@@ -20,9 +20,11 @@ from campaign.spec import Campaign
 from harness.live import Pair, name
 from servers.lifecycle.id_tree import ENTRIES_AT_ONCE
 from servers.lifecycle.seal_wire import Frozen, Step
+from servers.rollback import HEADER
 from servers.storage.entries import id_of, ids_in, set_checksum
 from servers.storage.waves import FROZEN
 from tests.servers.conftest import answering, filled
+from tests.servers.rollbacks import lie
 
 pytestmark = pytest.mark.faults
 
@@ -62,6 +64,9 @@ def impostor(pair: Pair, answer: Callable[[Any], None]) -> Iterator[None]:
     """Something else that listens at server 1's address, with its certificate."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            _reply(self, 200, b"")
+
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
             answer(self)
@@ -85,6 +90,7 @@ def impostor(pair: Pair, answer: Callable[[Any], None]) -> Iterator[None]:
 def _reply(handler: Any, status: int, body: bytes) -> None:
     handler.send_response(status)
     handler.send_header("Content-Length", str(len(body)))
+    handler.send_header(HEADER, lie(handler.headers.get(HEADER)))
     handler.end_headers()
     handler.wfile.write(body)
 

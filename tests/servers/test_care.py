@@ -1,5 +1,6 @@
 """What keeps a server well: doctor, backup and restore, new tokens, the log of actions, expiry as a metric."""
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -22,8 +23,9 @@ from operators.setup import init_pair
 from programs.server import main
 from servers import doctor
 from servers.api.actions import latest
-from servers.backup import backup, restore
+from servers.backup import MANIFEST, backup
 from servers.doctor import OK, WARNING, WRONG
+from servers.restore import restore
 from servers.settings import load
 from servers.storage.actions import Action, Actions
 from servers.storage.storage import Storage
@@ -53,6 +55,7 @@ def test_a_well_server(pair: Pair) -> None:
         "peer's",
         "disk",
         "database",
+        "history",
         "clock",
         "peer",
     ]
@@ -185,6 +188,9 @@ def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: P
     assert "a backup is never overwritten" in again.stderr
     running = run("restore", "--config", str(config(pair)), str(tmp_path / "early"))
     assert "another server runs on" in running.stderr
+    looked = run("restore", "--check", "--config", str(config(pair)), str(tmp_path / "early"))
+    assert looked.returncode == 0, looked.stderr
+    assert "signed, whole, and can be restored" in looked.stdout
 
     # Nothing was sealed since: the early backup may be restored, and what came later is sent again.
     pair.upload_values(campaign, np.array([1, 2]))
@@ -200,11 +206,13 @@ def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: P
     pair.stop(0)
 
     # Older than the sealing: this server knows it from its own database, and from the other server if that is lost.
-    for _ in range(2):
-        refused = run("restore", "--config", str(config(pair)), str(tmp_path / "early"))
+    for option in ("--check", None, None):
+        options = [] if option is None else [option]
+        refused = run("restore", *options, "--config", str(config(pair)), str(tmp_path / "early"))
         assert refused.returncode == 77
         assert "would be a second release about the same people" in refused.stderr
-        shutil.rmtree(pair.folder / "server0" / "data", ignore_errors=True)
+        if option is None:
+            shutil.rmtree(pair.folder / "server0" / "data", ignore_errors=True)
     assert "the other server has it sealed" in refused.stderr
     (pair.folder / "server0" / "data").mkdir(mode=0o700)
     (pair.folder / "server0" / "data" / "server.db").write_bytes(b"damaged" * 1000)  # what backups are for
@@ -224,7 +232,7 @@ def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: P
     pair.stop(0)
     pair.stop(1)
     shutil.rmtree(pair.folder / "server0" / "data")
-    with pytest.raises(PeerUnavailable, match="only it knows whether a campaign was sealed after this backup"):
+    with pytest.raises(PeerUnavailable, match="only it knows what was done after this database"):
         restore(load(config(pair)), tmp_path / "early")
 
 
@@ -233,21 +241,63 @@ def test_backups_that_are_not_this_servers_or_not_whole(alone: Path, tmp_path: P
     with pytest.raises(BadSettings, match="has not been started yet"):
         backup(load(alone), alone, tmp_path / "b", NOW)
     Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}").close()
-    assert "server.db" in backup(load(alone), alone, tmp_path / "b", NOW)
+    assert "database/server.db" in backup(load(alone), alone, tmp_path / "b", NOW)
     with pytest.raises(BadSettings, match="a backup of server 0, and the settings are server 1's"):
         restore(load(other), tmp_path / "b")
-    assert restore(load(alone), tmp_path / "b") == NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+    looked, kept = restore(load(alone), tmp_path / "b")
+    assert looked.backup.manifest.at == NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert kept == "beside it as server.db.before-restore"
     identity = alone.parent / "identity.secret"
     kept = identity.read_text()
     identity.write_text("00" * 32 + "\n")
-    with pytest.raises(BadSettings, match="is not the identity that the backup was made with; copy"):
+    with pytest.raises(
+        BadSettings, match=r"is not signed with .*identity.secret: it was changed, or made with another"
+    ):
         restore(load(alone), tmp_path / "b")
     identity.write_text(kept)
-    (tmp_path / "b" / "server.db").write_bytes(b"other")
+    (tmp_path / "b" / "database" / "server.db").write_bytes(b"other")
     with pytest.raises(BadSettings, match="missing or changed since the backup was made"):
         restore(load(alone), tmp_path / "b")
     with pytest.raises(BadSettings, match="not a complete backup"):
         restore(load(alone), tmp_path)
+
+
+@pytest.mark.parametrize("place", ["files/extra", "database/server.db-wal", "extra", "settings/server2.toml"])
+def test_a_file_that_is_not_in_the_signed_list_is_not_restored(alone: Path, tmp_path: Path, place: str) -> None:
+    Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}").close()
+    backup(load(alone), alone, tmp_path / "b", NOW)
+    (tmp_path / "b" / place).parent.mkdir(exist_ok=True)
+    (tmp_path / "b" / place).write_bytes(b"planted")
+    with pytest.raises(BadSettings, match=r"not in the signed list of this backup"):
+        restore(load(alone), tmp_path / "b")
+    assert not list((alone.parent / "data").rglob("extra"))
+
+
+@pytest.mark.parametrize("what", ["digest", "name", "signature", "link"])
+def test_a_changed_list_is_not_believed(alone: Path, tmp_path: Path, what: str) -> None:
+    """Also where the digests in it fit: only this server's identity signs one."""
+    Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}").close()
+    (alone.parent / "data" / "kept").write_bytes(b"kept")
+    backup(load(alone), alone, tmp_path / "b", NOW)
+    folder = tmp_path / "b"
+    if what == "link":
+        (folder / "files" / "kept").unlink()
+        (folder / "files" / "kept").symlink_to(folder / "settings" / "identity.secret")
+    else:
+        (folder / "files" / "kept").write_bytes(b"other")
+        manifest = json.loads((folder / MANIFEST).read_text())
+        digest = hashlib.sha256(b"other").hexdigest()
+        manifest["files"]["files/kept"] = digest
+        if what == "name":
+            manifest["files"]["files/../../escaped"] = digest
+        (folder / MANIFEST).write_text(json.dumps(manifest))
+        if what == "signature":
+            identity = Identity(b"\7" * 32, 0)
+            signed = identity.sign(b"fss-ecdf backup manifest 1\n" + (folder / MANIFEST).read_bytes())
+            (folder / "manifest.signature").write_text(to_base64url(signed))
+    with pytest.raises(BadSettings, match=r"not signed with|missing or changed"):
+        restore(load(alone), folder)
+    assert (alone.parent / "data" / "kept").read_bytes() == b"kept"
 
 
 def test_what_operators_did_is_exported_and_no_token_is_in_it(pair: Pair) -> None:

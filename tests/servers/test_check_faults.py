@@ -11,6 +11,7 @@ import pytest
 
 from campaign.spec import Campaign
 from harness.live import Pair, name
+from tests.servers.rollbacks import forget
 from tests.servers.test_check import ask_peer, checked, exact_curve, forged, seed, send, true_curve
 
 pytestmark = pytest.mark.faults
@@ -87,6 +88,7 @@ def restored(pair: Pair, role: int, copy: Path) -> None:
     pair.stop(role)
     shutil.rmtree(pair.folder / f"server{role}" / "data")
     shutil.copytree(copy, pair.folder / f"server{role}" / "data")
+    forget(pair, 1 - role)
     pair.start(role)
 
 

@@ -10,6 +10,7 @@ import pytest
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes
 from tests.servers.conftest import new_campaign, values
+from tests.servers.rollbacks import forget
 from tests.servers.rows import with_id
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 
@@ -35,6 +36,8 @@ def _restore(pair: Pair, copy: Path, roles: tuple[int, ...]) -> None:
         pair.stop(role)
         shutil.rmtree(pair.folder / f"server{role}" / "data")
         shutil.copytree(copy / str(role), pair.folder / f"server{role}" / "data")
+    for role in roles:
+        forget(pair, 1 - role)  # an honest server would notice
         pair.start(role)
 
 

@@ -14,6 +14,7 @@ from campaign.spec import TIME_FORMAT, Campaign, to_base64url
 from client.identity import Identity
 from harness.live import IDENTITIES, Pair, envelopes, name
 from tests.servers.conftest import values
+from tests.servers.rollbacks import forget
 from tests.servers.test_check import ask_peer
 from tests.servers.waves import close, until_released, wave_campaign, waves_of
 
@@ -93,6 +94,7 @@ def test_a_restore_between_waves_brings_the_same_wave_again(tmp_path: Path) -> N
         pair.stop(0)
         shutil.rmtree(data)
         shutil.copytree(copy, data)
+        forget(pair, 1)
         pair.start(0)
         sent(pair, campaign, 11, 2)  # in wave 1 at server 0, in wave 2 at server 1
         close(pair, campaign, 1)

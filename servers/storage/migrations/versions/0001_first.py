@@ -123,3 +123,19 @@ def upgrade() -> None:
         sa.Column("owner", sa.Text),
         sa.Column("until", sa.Float, nullable=False),
     )
+    op.create_table(
+        "history",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("generation", sa.Integer, nullable=False),
+        sa.Column("nonce", sa.LargeBinary(16), nullable=False),
+    )
+    op.create_table(
+        "standing",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("generation", sa.Integer, nullable=False),
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("mark", sa.LargeBinary(32), nullable=False),
+        sa.Column("signing_key", sa.Text, nullable=False),
+        sa.Column("problem", sa.Text),
+        sa.Column("since", sa.Text),
+    )

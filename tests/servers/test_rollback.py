@@ -1,0 +1,365 @@
+"""A database that is older than what was done with it is noticed by both servers, and nothing goes on until decided."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from campaign.errors import BudgetExceeded, OnHold, PeerMismatch
+from client.identity import Identity
+from harness.live import IDENTITIES, Pair, envelopes, name
+from harness.postgres import Postgres
+from servers.doctor import WRONG, examine
+from servers.lifecycle.budget import Account, Budget
+from servers.peer import PeerClient
+from servers.rollback import FILE, RollbackGuard, Told
+from servers.storage.history import MARK_BYTES, Mark
+from servers.storage.schema import HISTORY, LEDGER, STANDING
+from servers.storage.storage import Storage, Writer
+from tests.servers.conftest import fixed, new_campaign
+from tests.servers.rollbacks import config, recovery
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Side:
+    """One server's database and what it thinks of histories."""
+
+    storage: Storage
+    guard: RollbackGuard
+
+    def act(self, times: int = 1) -> None:
+        """Something that must not be forgotten."""
+        for _ in range(times):
+            campaign = new_campaign()
+            self.storage.campaigns.add(campaign, "0" * 64, [])
+
+    def roll_back(self, to: int) -> None:
+        """The database of an earlier moment, as far as histories go."""
+        with self.storage.engine.begin() as db:
+            db.execute(HISTORY.delete().where(HISTORY.c.number > to))
+
+    @property
+    def held(self) -> bool:
+        self.guard.look()
+        return "on_hold" in self.guard.shown()
+
+    @property
+    def doubts(self) -> bool:
+        self.guard.look()
+        return "peer_rolled_back" in self.guard.shown()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def storages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Storage]]:
+    """One for each side."""
+    urls = [f"sqlite:///{tmp_path_factory.mktemp('side') / 'db'}" for _ in range(2)]
+    if request.param == "postgres":
+        server: Postgres = request.getfixturevalue("postgres")
+        urls = [server.database() for _ in range(2)]
+    with closing(Storage(urls[0])) as zero, closing(Storage(urls[1])) as one:
+        yield [zero, one]
+
+
+@pytest.fixture
+def sides(storages: list[Storage], tmp_path: Path) -> tuple[Side, Side]:
+    """With histories that begin anew."""
+    identities = [Identity(secret, role) for role, secret in enumerate(IDENTITIES)]
+    guards = []
+    for role, storage in enumerate(storages):
+        with storage.engine.begin() as db:
+            db.execute(HISTORY.delete())
+            db.execute(STANDING.delete())
+            if db.dialect.name == "postgresql":
+                db.exec_driver_sql("SELECT setval(pg_get_serial_sequence('history', 'number'), 1, false)")
+        (tmp_path / str(role)).mkdir()
+        guards.append(_guard(storage, identities, role, tmp_path / str(role)))
+    return Side(storages[0], guards[0]), Side(storages[1], guards[1])
+
+
+def _guard(storage: Storage, identities: list[Identity], role: int, folder: Path) -> RollbackGuard:
+    key = identities[1 - role].signing_key.hex()
+    return RollbackGuard(storage.history, identities[role], key, folder, lambda: NOW)
+
+
+def ask(a: Side, b: Side, *, answered: bool = True) -> None:
+    """One message from one side to the other, and its answer."""
+    told = a.guard.tell()
+    heard = b.guard.hear(str(told))
+    answer = b.guard.tell(heard)
+    if answered:
+        a.guard.hear(str(answer), told)
+
+
+def is_well(*sides: Side) -> bool:
+    return not any(side.held or side.doubts for side in sides)
+
+
+def test_nothing_is_noticed_where_nothing_happened(sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    for _ in range(3):
+        a.act(2)
+        ask(a, b)
+        b.act()
+        ask(b, a)
+    assert is_well(a, b)
+
+
+@pytest.mark.parametrize("since", [0, 1, 20], ids=["nothing since", "as much since", "more since"])
+@pytest.mark.parametrize("first", ["asks", "is asked"])
+def test_both_sides_notice_whatever_was_done_since(sides: tuple[Side, Side], since: int, first: str) -> None:
+    a, b = sides
+    a.act(4)
+    ask(a, b)
+    a.act()
+    ask(a, b)  # b has seen 5 now
+    (a.guard._data / FILE).unlink()  # the whole machine was rolled back
+    a.roll_back(4)
+    a.act(since)
+    ask(*((a, b) if first == "asks" else (b, a)))
+    assert a.held
+    ask(b, a)
+    assert b.doubts
+    with pytest.raises(OnHold, match="fss-server recovery show"):
+        asyncio.run(a.guard.require())
+
+
+def test_an_empty_database_is_noticed(sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    a.act()
+    ask(a, b)
+    (a.guard._data / FILE).unlink()
+    a.roll_back(0)
+    ask(a, b)
+    assert a.held
+
+
+def test_the_file_beside_the_database_notices_alone(sides: tuple[Side, Side]) -> None:
+    """A failover to an older replica, with a peer that says nothing."""
+    a, b = sides
+    a.act(3)
+    ask(a, b)
+    assert not a.held
+    a.roll_back(2)
+    assert a.held
+
+
+def test_a_lost_answer_takes_no_evidence_with_it(sides: tuple[Side, Side]) -> None:
+    """What was done since is told, and the answer by which the server would have noticed is lost."""
+    a, b = sides
+    a.act(3)
+    ask(a, b)
+    (a.guard._data / FILE).unlink()
+    a.roll_back(2)
+    a.act(5)
+    for _ in range(3):
+        ask(a, b, answered=False)
+    ask(a, b)
+    assert a.held
+
+
+def test_messages_that_overtake_each_other_are_no_rollback(sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    ask(a, b)
+    a.act()
+    early = a.guard.tell()
+    a.act()
+    ask(a, b)
+    late = b.guard.tell(b.guard.hear(str(early)))
+    a.guard.hear(str(late), early)
+    ask(b, a)
+    assert is_well(a, b)
+
+
+def test_an_operator_decides_and_both_go_on(sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    a.act(3)
+    ask(a, b)
+    a.roll_back(1)
+    ask(b, a)
+    assert a.held
+    assert b.doubts
+    assert a.guard.accept(b.guard.tell().seen).generation == 1
+    ask(a, b)
+    ask(b, a)
+    assert is_well(a, b)
+    # The next rollback is noticed again, also one to before the decision.
+    with a.storage.engine.begin() as db:
+        db.execute(STANDING.delete().where(STANDING.c.name == "own"))
+        db.execute(HISTORY.delete().where(HISTORY.c.number > 1))
+    (a.guard._data / FILE).unlink()
+    ask(a, b)
+    assert a.held
+
+
+def test_a_database_that_comes_back_is_taken_without_a_decision_of_the_other_side(sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    a.act(3)
+    ask(a, b)
+    with a.storage.engine.connect() as db:
+        rows = [dict(row) for row in db.execute(sa.select(HISTORY)).mappings()]
+    a.roll_back(1)
+    ask(b, a)
+    assert b.doubts
+    with a.storage.engine.begin() as db:  # the right replica
+        db.execute(HISTORY.delete())
+        db.execute(STANDING.delete().where(STANDING.c.name == "own"))
+        db.execute(HISTORY.insert(), rows)
+    ask(b, a)
+    assert is_well(a, b)
+
+
+def test_a_lie_puts_nobody_on_hold(sides: tuple[Side, Side]) -> None:
+    a, b = sides
+    a.act(3)
+    ask(a, b)
+    good = b.guard.tell()
+    (seen,) = good.seen
+    for invented in (
+        Mark(0, 99, bytes(MARK_BYTES)),
+        Mark(7, seen.number, seen.value),
+        Mark(0, seen.number + 1, seen.value),
+    ):
+        a.guard.hear(str(Told(good.newest, (seen, invented))))
+    assert not a.held
+    for nonsense in ("", "x", "- - -", "1.2.3 - -", f"{good.newest} -", "0.-1." + "A" * 43 + " - -"):
+        with pytest.raises(PeerMismatch):
+            a.guard.hear(nonsense)
+
+
+def test_nothing_is_sealed_or_spent_on_hold_but_deleting_is_possible(sides: tuple[Side, Side]) -> None:
+    a, _ = sides
+    campaign, _, _ = fixed(a.storage)
+    other = new_campaign()
+    a.storage.campaigns.add(other, "0" * 64, [])
+    assert a.storage.history.hold("a reason", NOW)
+    assert not a.storage.history.hold("another", NOW)
+    for refused in (
+        lambda: a.storage.ledger.spend(campaign.id, "curve", 1.0, {0: 1.0}, NOW),
+        lambda: a.storage.waves.agree(other.id),
+        lambda: a.storage.waves.freeze(other.id, closed=True),
+        lambda: a.storage.campaigns.add(new_campaign(), "0" * 64, []),
+    ):
+        with pytest.raises(OnHold, match="a reason"):
+            refused()
+    assert a.storage.ledger.spent(campaign.id) == {}
+    assert a.storage.waves.get(other.id).state == "open"
+    a.storage.campaigns.delete(other.id)
+
+
+def test_a_database_that_took_another_s_place_has_no_expense_in_memory(postgres: Postgres) -> None:
+    """The curve was paid in the old one. In the new one it is paid again, so that nothing is left for more."""
+
+    async def play(storage: Storage) -> None:
+        campaign, writer = new_campaign(), Writer(storage.uploads)
+        storage.campaigns.add(campaign, "0" * 64, [])
+        peer = PeerClient.__new__(PeerClient)
+        peer._guard = None
+        budget, account = Budget(storage, writer, peer, lambda: NOW), Account(campaign.id, "curve", 1.0, {0: 1.5})
+        await budget.spend_curve(account)
+        with storage.engine.begin() as db:
+            db.execute(LEDGER.delete())
+        storage.engine.dispose()  # and connections to what is there now
+        assert budget._paid
+        with pytest.raises(BudgetExceeded):
+            await budget.spend(account, "groups", 1.0)
+        assert storage.ledger.spent(campaign.id) == {0: 1.0}
+        assert not budget._paid
+        await writer.close()
+
+    with closing(Storage(postgres.database())) as storage:
+        asyncio.run(play(storage))
+
+
+# Live servers
+
+
+def _problem(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, str(answer.json()["type"]).rsplit(":", 1)[1]
+
+
+def test_a_server_with_an_old_database_does_nothing_until_its_operator_decides(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, later = new_campaign(strata=["no", "yes"], reserve=1.0), new_campaign()
+        for one in (campaign, later):
+            pair.create(one)
+            labels = ["no", "yes"] * 10 if one is campaign else None
+            pair.upload_values(one, one.place(np.linspace(0, 1, 20), labels).positions)
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        data, old, new = pair.folder / "server0" / "data", tmp_path / "old", tmp_path / "new"
+        published = pair.ask(0, campaign, "curve")
+        pair.stop(0)
+        shutil.copytree(data, old)
+        pair.start(0)
+        pair.wait_ready(campaign)
+        question = {"upper_ends": [0.5, 1.0], "epsilon": 0.5}
+        path = f"/v1/campaigns/{name(campaign)}"
+        with pair.analyst(0) as client:
+            assert client.post(f"{path}/groups", json=question).status_code == 200, "spent from the reserve"
+        pair.stop(0)
+        data.rename(new)
+        shutil.copytree(old, data)
+        pair.start(0)
+
+        assert "the other server has seen" in pair.status(later, 0)["on_hold"]
+        with pair.analyst(0) as client:  # the expense is forgotten here, and no other one takes its place
+            assert _problem(client.post(f"{path}/groups", json={**question, "epsilon": 0.7})) == (503, "on-hold")
+            assert _problem(client.get(f"{path}/curve")) == (503, "on-hold")
+            assert client.get(f"{path}/budget").json()["spent"] == 1.0
+        assert pair.agree(later, 1).status_code in (409, 503)
+        assert _problem(pair.agree(later, 0)) == (503, "on-hold")
+        assert _problem(pair.upload(0, later, envelopes(later, np.array([1]))[0])) == (503, "on-hold")
+        assert pair.status(later, 0)["state"] == "open"
+        assert "does not have" in pair.status(later, 1)["peer_rolled_back"]
+        with pair.operator(0) as client:
+            assert "\nfss_on_hold 1.0" in client.get("/metrics").text
+            assert client.get("/readyz").json() == {"status": "on hold"}
+        with pair.operator(1) as client:
+            assert "\nfss_peer_rolled_back 1.0" in client.get("/metrics").text
+        said = {finding.what: finding for finding in examine(config(pair), datetime.now(UTC))}
+        assert said["history"].verdict == WRONG
+        assert [event["event"] for event in pair.events(0)].count("on-hold") == 1
+        shown = recovery(pair, 0, "show")
+        assert shown.returncode == 77
+        assert "on hold since" in shown.stdout
+
+        accepted = recovery(pair, 0, "accept")
+        assert accepted.returncode == 0, accepted.stderr
+        assert recovery(pair, 0, "accept").returncode != 0, "there is nothing to decide any more"
+        assert recovery(pair, 0, "show").returncode == 0
+        _until_well(pair, later)
+        pair.wait_ready(campaign)
+        assert pair.ask(0, campaign, "curve") == published
+        pair.seal(later)
+        pair.wait_ready(later)
+        assert pair.ask(1, later, "curve")["n"] == 20
+
+        # The database that was there before comes back: older than the decision, so noticed once more.
+        pair.stop(0)
+        shutil.rmtree(data)
+        new.rename(data)
+        pair.start(0)
+        assert "the other server has seen 1." in pair.status(later, 0)["on_hold"]
+        refused = recovery(pair, 0, "accept")
+        assert refused.returncode == 77
+        assert "would be a second release about the same people" in refused.stderr
+
+
+def _until_well(pair: Pair, campaign: Any) -> None:
+    """Other processes look again after a second."""
+    until = time.monotonic() + 30
+    while "on_hold" in pair.status(campaign, 0) or "peer_rolled_back" in pair.status(campaign, 1):
+        assert time.monotonic() < until
+        time.sleep(0.1)
