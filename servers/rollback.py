@@ -187,6 +187,7 @@ class RollbackGuard:
         """One process at a time, or an older mark could take the place of a newer one."""
         if newest == self._kept and not anyway:
             return
+        (self._data / _TURN).touch(mode=0o600)
         with (self._data / _TURN).open("w") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             there = self.kept()

@@ -49,6 +49,7 @@ ROUTES = [
     ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
     ("GET", "/v1/peer/pledges/{id}", {"peer"}),
     ("GET", "/v1/peer/about", {"peer"}),
+    ("GET", "/v1/peer/history", {"peer"}),
 ]
 PUBLIC = {"/healthz", "/readyz", "/docs", "/v1/campaigns/{cid}"}
 
