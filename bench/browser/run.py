@@ -20,7 +20,7 @@ from selenium.webdriver.common.by import By
 from bench import output
 from bench.browser.cpu import Watched
 from bench.output import Result, print_table, write_json
-from bench.system.run import new_campaign
+from bench.system.uploading import new_campaign
 from campaign.spec import Campaign
 from harness.browser import chromium, trusting
 from harness.live import Pair, name

@@ -11,7 +11,7 @@ from pathlib import Path
 from bench import output
 from bench.output import Result, print_table, write_json
 from bench.scale import evaluation, ingest, sealing
-from bench.system.run import new_campaign
+from bench.system.uploading import new_campaign
 from harness.postgres import NoPostgres, Postgres
 
 

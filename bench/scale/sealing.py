@@ -20,7 +20,7 @@ from sqlalchemy.engine import Engine
 from bench.measure import reset_peak, status_mb
 from bench.output import Result
 from bench.scale.ingest import KEY_BYTES
-from bench.system.run import new_campaign
+from bench.system.uploading import new_campaign
 from campaign.spec import Campaign
 from harness.live import Pair, name
 from harness.postgres import Postgres

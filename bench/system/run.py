@@ -5,28 +5,24 @@ Client and both servers share this machine's cores, so throughputs are lower bou
 
 import argparse
 import os
-import secrets
 import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from bench import output
 from bench.measure import status_mb
 from bench.output import Result, print_table, write_json
-from bench.system import costs
+from bench.system import costs, erasing
 from bench.system.connection import Connection
+from bench.system.uploading import bodies, fill, new_campaign, send
 from campaign.spec import Campaign
 from fss import backend
-from harness.live import Pair, envelopes, name, pledges
-
-PER_REQUEST = 1000
+from harness.live import Pair, name
 
 
 def main(argv: list[str]) -> int:
@@ -34,6 +30,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--keys", type=int, default=100_000, help="keys of the upload, seal and curve measurements")
     parser.add_argument("--many", type=int, default=1_000_000, help="keys of the memory measurement; 0 leaves it out")
     parser.add_argument("--singles", type=int, default=2000, help="single uploads")
+    parser.add_argument("--erased", type=int, default=1_000_000, help="keys of the wave that is erased")
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     results = [
@@ -42,60 +39,11 @@ def main(argv: list[str]) -> int:
         *_checked(args),
         *_points(args),
         *_memory(args),
+        *erasing.results(args),
     ]
     print_table(results)
     write_json(args.json, results, args.seed)
     return 0
-
-
-def new_campaign(bits: int, **changes: object) -> Campaign:
-    """Of whole numbers from 0 on, in so many bits."""
-    grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
-    fields: dict[str, Any] = {
-        "id": secrets.token_bytes(32),
-        "title": "bench",
-        "question": "bench",
-        "grid": grid,
-        "epsilon": 1.0,
-    }
-    fields |= {"servers": pledges(fields["id"]), "checked": False}
-    return Campaign.from_dict({**fields, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
-
-
-def _bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
-    rng = np.random.default_rng(seed)
-    for start in range(0, count, per_request):
-        yield envelopes(campaign, rng.integers(0, 1 << campaign.bits, min(per_request, count - start)))
-
-
-def _send(pair: Pair, role: int, campaign: Campaign, bodies: Sequence[bytes], connections: int) -> float:
-    """Seconds to upload these bodies to one server over some kept-alive connections."""
-    path = f"/v1/campaigns/{name(campaign)}/uploads"
-    token = pair.upload_tokens[campaign.id]
-
-    def run(mine: Sequence[bytes]) -> None:
-        connection = Connection(pair, role, token)
-        for body in mine:
-            if connection.post(path, body) != b'{"failures":[]}':
-                raise RuntimeError("an upload failed")
-
-    started = time.perf_counter()
-    with ThreadPoolExecutor(connections) as pool:
-        list(pool.map(run, [bodies[i::connections] for i in range(connections)]))
-    return time.perf_counter() - started
-
-
-def _fill(pair: Pair, campaign: Campaign, count: int, seed: int) -> list[float]:
-    """Upload to both servers, one after the other; the rate of each."""
-    pair.create(campaign)
-    seconds, step = [0.0, 0.0], 100_000
-    for start in range(0, count, step):
-        parts = list(_bodies(campaign, min(step, count - start), PER_REQUEST, seed + start))
-        for role in (0, 1):
-            seconds[role] += _send(pair, role, campaign, [p[role] for p in parts], 2)
-        if count > step:
-            print(f"  {start + len(parts) * PER_REQUEST} of {count} keys uploaded", flush=True)
-    return [count / s for s in seconds]
 
 
 def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
@@ -104,11 +52,11 @@ def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
         pair.configure(1, curve_bits="0")
         with pair:
             campaign = new_campaign(15)
-            rates = _fill(pair, campaign, args.keys, args.seed)
+            rates = fill(pair, campaign, args.keys, args.seed)
             singles = new_campaign(16)
             pair.create(singles)
-            bodies = [a for a, _ in _bodies(singles, args.singles, 1, args.seed)]
-            single = args.singles / _send(pair, 0, singles, bodies, 8)
+            alone = [a for a, _ in bodies(singles, args.singles, 1, args.seed)]
+            single = args.singles / send(pair, 0, singles, alone, 8)
             started = time.perf_counter()
             pair.seal(campaign)
             while (
@@ -140,7 +88,7 @@ def _checked(args: argparse.Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
         for checked in (False, True):
             campaign = new_campaign(15, checked=checked)
-            _fill(pair, campaign, args.keys, args.seed)
+            fill(pair, campaign, args.keys, args.seed)
             started = time.perf_counter()
             pair.seal(campaign)
             pair.wait_ready(campaign, 600)
@@ -182,7 +130,7 @@ def _warm(pair: Pair, campaign: Campaign) -> tuple[float, float, float]:
 def _points(args: argparse.Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
         campaign = new_campaign(16)
-        _fill(pair, campaign, args.keys, args.seed)
+        fill(pair, campaign, args.keys, args.seed)
         pair.seal(campaign)
         pair.wait_ready(campaign, 120)
         connection = Connection(pair, 0, pair.servers[0].analyst)
@@ -198,7 +146,7 @@ def _memory(args: argparse.Namespace) -> list[Result]:
         return [Result("resident_1m_mb", None, "memory of a server holding many sealed uploads")]
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
         campaign = new_campaign(16)
-        _fill(pair, campaign, args.many, args.seed)
+        fill(pair, campaign, args.many, args.seed)
         started = time.perf_counter()
         pair.seal(campaign)
         pair.wait_ready(campaign, 900)

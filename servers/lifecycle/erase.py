@@ -7,6 +7,7 @@ the noise stay: answers are the same for ever.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from functools import partial
 
@@ -22,6 +23,8 @@ from servers.storage.storage import Storage, Writer
 from servers.storage.waves import SEALED, Wave
 
 LOOK_S = 5.0
+ROWS, FEW = 4000, 50  # erased at a time, at most and at least
+TURN_S = 0.1  # that others wait for such a part, about
 
 
 class Eraser(Background):
@@ -37,20 +40,27 @@ class Eraser(Background):
     ) -> None:
         self._storage, self._writer, self._publisher = storage, writer, publisher
         self._folder, self._crash = folder, crash
+        self._behind = True  # what was to be erased may not be: before this start, or because a look failed
 
     async def _run(self) -> None:
-        behind = True  # what was to be erased may not be: before this start, or because a look failed
-        while True:
-            try:
-                if behind:
-                    await self.complete()
-                behind = True
-                for entry in await asyncio.to_thread(self._of_waves):
-                    await self.look(entry)
-                behind = False
-            except Exception as error:  # a busy database, a peer that is away: the next look finds it again
-                log.event("erasing-failed", error=type(error).__name__, where=log.where(error))
-            await asyncio.sleep(LOOK_S)
+        with self._storage.leading("erasing") as one:  # of several processes of this server
+            while True:
+                try:
+                    if await asyncio.to_thread(one.leads):
+                        await self._look_at_all()
+                    else:
+                        self._behind = True
+                except Exception as error:  # a busy database, a peer that is away: the next look finds it again
+                    log.event("erasing-failed", error=type(error).__name__, where=log.where(error))
+                await asyncio.sleep(LOOK_S)
+
+    async def _look_at_all(self) -> None:
+        if self._behind:
+            await self.complete()
+        self._behind = True
+        for entry in await asyncio.to_thread(self._of_waves):
+            await self.look(entry)
+        self._behind = False
 
     def _of_waves(self) -> list[Entry]:
         return [entry for entry in self._storage.campaigns.all() if entry.campaign.waves is not None]
@@ -80,8 +90,21 @@ class Eraser(Background):
     async def _erase(self, campaign: bytes, number: int) -> None:
         """Can be repeated: the next start does what an interruption left."""
         await asyncio.to_thread(self._folder(campaign, number).drop_keys)
-        erased = await self._writer.run(lambda: self._storage.uploads.erase_keys(campaign, number))
+        erased = await self._erase_rows(campaign, number)
+        await asyncio.to_thread(self._storage.uploads.forget_erased)
         log.event("keys-erased", campaign=to_base64url(campaign), wave=number, keys=erased)
+
+    async def _erase_rows(self, campaign: bytes, number: int) -> int:
+        """A little at a time: whoever waits to write comes in between."""
+        erased, last, most = 0, b"", ROWS
+        while True:
+            began = time.monotonic()
+            some = partial(self._storage.uploads.erase_keys, campaign, number, last, most)
+            ids = await self._writer.run(some)
+            if not ids:
+                return erased
+            erased, last = erased + len(ids), ids[-1]
+            most = max(FEW, min(ROWS, int(most * TURN_S / (time.monotonic() - began))))
 
     async def complete(self) -> None:
         """At the start: what was to be erased is."""

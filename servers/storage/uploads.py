@@ -139,25 +139,26 @@ class Uploads:
                 yield part
                 last = part[-1][0]
 
-    def erase_keys(self, campaign_id: bytes, wave: int) -> int:
-        """Keys of a wave go; what stays of each is its leaf, by which a retry is known. Can be repeated."""
-        kept = uploads_of(campaign_id, wave) & (sa.func.length(UPLOADS.c.key) > 0)
-        left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id).where(kept)
+    def erase_keys(self, campaign_id: bytes, wave: int, after: bytes, most: int) -> list[bytes]:
+        """Some keys of a wave go, in the order of their ids behind one; returns whose, none if none are left.
+
+        What stays of each is its leaf, by which a retry is known. Who asks goes on behind the last: from the start
+        again, what is erased already would be read every time.
+        """
+        kept = uploads_of(campaign_id, wave) & (sa.func.length(UPLOADS.c.key) > 0) & (UPLOADS.c.id > after)
+        left = sa.select(UPLOADS.c.campaign, UPLOADS.c.id).where(kept).order_by(UPLOADS.c.id).limit(most)
         one = (UPLOADS.c.campaign == sa.bindparam("of")) & (UPLOADS.c.id == sa.bindparam("row"))
-        update = UPLOADS.update().where(one).values(key=b"")
-        erased, last = 0, b""
-        while True:
-            with Transaction(self._engine, campaign_id) as db:
-                dialects.of(self._engine).read_in_order(db)
-                rows = db.execute(left.where(UPLOADS.c.id > last).order_by(UPLOADS.c.id).limit(BATCH)).all()
-                if rows:
-                    db.execute(update, [{"of": row.campaign, "row": row.id} for row in rows])
-            erased += len(rows)
-            if not rows:
-                break
-            last = rows[-1].id  # not from the start again: what is erased already would be read every time
-        forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
-        return erased
+        with Transaction(self._engine, campaign_id) as db:
+            dialects.of(self._engine).read_in_order(db)
+            rows = db.execute(left).all()
+            if rows:
+                update = UPLOADS.update().where(one).values(key=b"")
+                db.execute(update, [{"of": row.campaign, "row": row.id} for row in rows])
+        return [row.id for row in rows]
+
+    def forget_erased(self) -> None:
+        """Nothing of what was erased is left in the database's log, or a problem: then ask again."""
+        forget(self._engine)
 
     def _read(self, db: Connection, select: sa.Select[Any]) -> list[Any]:
         """In the order of an index, and as the driver has them: rows of SQLAlchemy would cost half as much again."""

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.slow
 
 def test_system(tmp_path: Path) -> None:
     target = tmp_path / "system.json"
-    done = run("system", "--keys", "3000", "--many", "3000", "--singles", "500", "--json", str(target))
+    done = run(
+        "system", "--keys", "3000", "--many", "3000", "--singles", "500", "--erased", "3000", "--json", str(target)
+    )
     assert done.returncode == 0, done.stderr
     written = json.loads(target.read_text())
     assert all(value is not None for value in written["results"].values())

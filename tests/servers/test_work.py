@@ -11,11 +11,14 @@ import pytest
 from harness.live import Pair
 from servers.compute.executor import Here
 from servers.compute.worker import Part, Slice, slice_sum
-from servers.lifecycle import work
+from servers.lifecycle import erase, work
+from servers.lifecycle.admission import NewUploads
 from servers.server import Server, no_crash
 from servers.settings import load
 from servers.storage.jobs import READY
 from tests.servers.conftest import fixed
+from tests.servers.rows import row
+from tests.servers.waves import wave_campaign
 
 
 class Held(Here):
@@ -62,6 +65,32 @@ def test_keys_do_not_wait_for_the_curve_of_another_wave(tmp_path: Path) -> None:
             assert not any(jobs.get(c.id).phase == READY for c in campaigns)
             held.go.set()
             await until(lambda: all(jobs.get(c.id).phase == READY for c in campaigns))
+
+    asyncio.run(play())
+
+
+def test_uploads_come_in_between_while_keys_are_erased(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Erasing is many short writes: an upload waits for one of them, not for all."""
+    monkeypatch.setattr(erase, "ROWS", 500)
+    campaign, parts = wave_campaign(count=2, pooled=[]), 20
+
+    async def play() -> None:
+        async with working(tmp_path) as (server, _):
+            uploads, add = server.storage.uploads, server.writer.add
+            server.storage.campaigns.add(campaign, "0" * 64, [])
+            many = [row(number.to_bytes(16, "big"), b"key" * 100) for number in range(500 * parts)]
+            assert await add(NewUploads(campaign.id, many, wave=1)) == []
+            before = sum(len(part) for part in uploads.rows(campaign.id, 1 << 20, 1))
+            erasing = asyncio.create_task(server.eraser._erase(campaign.id, 1))
+            between = 0
+            while not erasing.done():
+                one = row((1 << 64 | between).to_bytes(16, "big"))
+                assert await add(NewUploads(campaign.id, [one], wave=1)) == []
+                between += not erasing.done()
+            assert before == 500 * parts
+            assert between >= parts // 2
+            left = [key for part in uploads.rows(campaign.id, 1 << 20, 1) for *_, key in part]
+            assert sum(map(len, left[: 500 * parts])) == 0
 
     asyncio.run(play())
 

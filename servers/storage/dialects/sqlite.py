@@ -94,8 +94,12 @@ def forget(engine: Engine) -> None:
 
 
 def _empty_log(engine: Engine) -> bool:
-    """False where somebody reads. It does not wait for them: it would keep all other writes waiting as long."""
+    """False where somebody reads. It does not wait for them: it would keep all other writes waiting as long.
+
+    Most of the log is written into the file before, while others write.
+    """
     with engine.connect() as db:
+        db.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
         db.exec_driver_sql("PRAGMA busy_timeout=0")
         try:
             busy = db.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

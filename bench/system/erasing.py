@@ -1,0 +1,39 @@
+"""How long an upload waits, at most, while the keys of a large wave are erased."""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bench.output import Result
+from bench.system.connection import Connection
+from bench.system.uploading import fill, new_campaign
+from harness.live import Pair, envelopes, name
+
+BITS = 8
+
+
+def results(args: argparse.Namespace) -> list[Result]:
+    what = f"the longest that an upload of one key waited while the keys of a wave of {args.erased} were erased, SQLite"
+    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+        waves = {"every": "by hand", "count": 2, "pooled": []}
+        campaign = new_campaign(BITS, waves=waves, checked=True)
+        fill(pair, campaign, args.erased, args.seed)
+        path = f"/v1/campaigns/{name(campaign)}"
+        for role in (1, 0):
+            with pair.operator(role) as client:
+                client.post(f"{path}/seal", params={"wave": 1}, timeout=600)
+        connection = Connection(pair, 0, pair.upload_tokens[campaign.id])
+        longest, began = 0.0, time.monotonic()
+        while not any(event["event"] == "keys-erased" for event in pair.events(0)):
+            if time.monotonic() - began > 3600:
+                raise RuntimeError("the keys were not erased within an hour")
+            for _ in range(20):
+                body = envelopes(campaign, np.array([1]), 2)[0]
+                started = time.perf_counter()
+                connection.post(f"{path}/uploads", body)
+                longest = max(longest, time.perf_counter() - started)
+                time.sleep(0.005)
+    return [Result.at_most("erase_stall_s", longest, 1, what)]
