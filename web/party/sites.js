@@ -38,12 +38,8 @@ const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * s
 
 export class Sites {
   constructor(urls, digest) {
-<<<<<<< HEAD
-    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS, wave: 0 });
-=======
     if (!urls.every(isAddress)) throw new Refusal("badCampaign", { field: "urls" });
-    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS });
->>>>>>> 5f4d555 (Texts of campaigns and sites have no characters that change how others look)
+    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS, wave: 0 });
   }
 
   // The text of an answer that succeeded, perhaps not at once.
