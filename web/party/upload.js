@@ -2,12 +2,12 @@
 
 import { toHex } from "./bytes.js";
 import { Refusal } from "./grid.js";
-import { DONE, PENDING as LATE, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
+import { DONE, PENDING, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
 import { Exchange } from "./sending.js";
 import { Store } from "./store.js";
 
 const RECEIPT = "receipt",
-  PENDING = "positions";
+  POSITIONS = "positions";
 
 export class Upload {
   static async open(campaign, sites, helper) {
@@ -29,7 +29,7 @@ export class Upload {
     const keep = (body) => store.put(RECEIPT, body);
     const body = await store.get(RECEIPT);
     this.receipt = body ? Receipt.read(body, campaign.name, keep) : Receipt.fresh(campaign.name, keep);
-    this.pending = (await store.get(PENDING)) ?? null;
+    this.pending = (await store.get(POSITIONS)) ?? null;
   }
 
   get stored() {
@@ -37,7 +37,7 @@ export class Upload {
   }
 
   get isOut() {
-    return this.receipt.numbers(SENDING, DONE, WITHDRAWING, LATE).length > 0;
+    return this.receipt.numbers(SENDING, DONE, WITHDRAWING, PENDING).length > 0;
   }
 
   get isComplete() {
@@ -62,15 +62,15 @@ export class Upload {
       const sent = positions ?? this.pending;
       if (!sent?.length) throw new Refusal("noValues");
       if (this.isOut && this.receipt.data !== this.receipt.source.tag(sent)) throw new Refusal("otherValues");
-      await this.store.put(PENDING, sent);
+      await this.store.put(POSITIONS, sent);
       try {
         await this.exchange(token, progress).upload(sent);
       } catch (error) {
         // What is withdrawn at both servers is not pending any more; what may lie there is.
-        if (!this.isOut) await this.store.remove(PENDING);
+        if (!this.isOut) await this.store.remove(POSITIONS);
         throw error;
       }
-      await this.store.remove(PENDING);
+      await this.store.remove(POSITIONS);
       return sent.length;
     });
   }
@@ -78,13 +78,13 @@ export class Upload {
   withdraw(token) {
     return this.alone(token, async () => {
       const count = await this.exchange(token, () => {}).withdraw();
-      await this.store.remove(PENDING);
+      await this.store.remove(POSITIONS);
       return count;
     });
   }
 
   async forget() {
-    await this.store.remove(RECEIPT, PENDING);
+    await this.store.remove(RECEIPT, POSITIONS);
     await this.reload();
   }
 
