@@ -127,7 +127,13 @@ def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> arg
         default=known[0] if known else None,
         help="its address at either server; default: the first one in the environment variable FSS_CAMPAIGN",
     )
-    program.add_access(parser, program.ANALYST_TOKEN)
+    program.add_token(parser, program.ANALYST_TOKEN)
+    parser.add_argument(
+        "--ca",
+        metavar="FILE",
+        help="certificate authority of this server, if the system does not know it; default: the environment variable "
+        "FSS_CA1 for the second address in FSS_CAMPAIGN, otherwise FSS_CA0",
+    )
     parser.add_argument(
         "--on-grid", action="store_true", help="values were measured in steps of the grid: no half-step correction"
     )

@@ -1,6 +1,7 @@
 """What each command of fss-analyst does: ask, print, and draw. Loaded only once a command is known."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +18,10 @@ from client import program
 def open_client(args: argparse.Namespace) -> Client:
     if args.campaign is None:
         raise InvalidQuery("the campaign's address is needed, as an argument or in FSS_CAMPAIGN")
+    known = os.environ.get("FSS_CAMPAIGN", "").split()
+    ca = args.ca or program.authority(int(args.campaign in known[1:]))
     which = {"wave": args.wave, "until": args.until, "pooled": args.pooled}
-    return Client(args.campaign, program.token(args), args.ca, on_grid=args.on_grid, **which)
+    return Client(args.campaign, program.token(args), ca, on_grid=args.on_grid, **which)
 
 
 def _draw(args: argparse.Namespace, draw: Callable[[Any], Any]) -> None:

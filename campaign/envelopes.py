@@ -29,7 +29,7 @@ from fss.proof import Proofs, proof_bytes
 UPLOAD_TYPE = "application/vnd.fss-ecdf.upload"
 SHARES_TYPE = "application/vnd.fss-ecdf.shares"
 
-UPLOAD_VERSION = 3
+UPLOAD_VERSION = 4
 VERSION = 1
 UPLOAD_ID_BYTES = 16
 HASH_BYTES = 32

@@ -5,14 +5,14 @@ expected and, where it helps, what to do. `document` is the RFC 9457 form that s
 
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
-|   +-- InvalidCampaign, InvalidValue, InvalidUpload, InvalidQuery, HeadTooLarge, BodyTooLarge,
+|   +-- InvalidCampaign, InvalidValue, InvalidUpload, UnreadableUpload, InvalidQuery, HeadTooLarge, BodyTooLarge,
 |       TooManyRows, BodyTooSlow, UnsupportedMediaType, NotSmoothed, TooNoisy
 +-- Refused                 the caller or the moment is wrong
 |   +-- NotAuthenticated, NotAuthorised, InvitationSpent, SiteFull, SitePaused, SiteRevoked, SiteExists, UnknownSite,
 |       NoSuchRoute, UnknownCampaign, CampaignDeleted, CampaignExists, DigestMismatch,
 |       NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
 |       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, WaveClosed, WaveNotOpen,
-|       BudgetExceeded, ChallengeMismatch
+|       BudgetExceeded, ChallengeMismatch, HpkeKeyLost, DigestNeeded
 +-- TryAgain                nothing was lost; the same request may succeed later
     +-- UploadUndecided, TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable,
         OnHold, PeerRolledBack
@@ -57,6 +57,10 @@ class InvalidValue(InvalidInput):
 
 class InvalidUpload(InvalidInput):
     code, status, title = "invalid-upload", 400, "The upload is not well-formed"
+
+
+class UnreadableUpload(InvalidUpload):
+    code, status, title = "unreadable-upload", 400, "The upload was not encrypted to this server for this campaign"
 
 
 class InvalidQuery(InvalidInput):
@@ -201,6 +205,14 @@ class BudgetExceeded(Refused):
 
 class ChallengeMismatch(Refused):
     code, status, title = "challenge-mismatch", 409, "Keys of a campaign are checked with one challenge only"
+
+
+class HpkeKeyLost(Refused):
+    code, status, title = "hpke-key-lost", 503, "The server has lost its HPKE key of this campaign"
+
+
+class DigestNeeded(Refused):
+    code, status, title = "digest-needed", 400, "Uploading needs the digest of the campaign"
 
 
 class TryAgain(Problem):

@@ -21,7 +21,6 @@ every upload, query and answer.
 (array([169, 120]), 1)
 """
 
-import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -44,45 +43,29 @@ from pydantic import (
     model_validator,
 )
 
+from campaign.base64url import from_base64url as from_base64url
+from campaign.base64url import to_base64url as to_base64url
 from campaign.errors import DigestMismatch, InvalidCampaign
 from campaign.fields import PLAIN, Name, Time
 from campaign.fields import TIME_FORMAT as TIME_FORMAT
 from campaign.grid import MAX_BITS, Grid
+from campaign.hpke import PUBLIC_KEY_BYTES, Kem
 from campaign.inputs import Strata, Values, named
 from campaign.noise.choice import summed
 from campaign.noise.mechanism import MAX_EPSILON, Mechanism
+from campaign.pledges import Pledges
 from campaign.reading import explain, parse_json, parse_toml
 from campaign.strata import arms, check_strata, check_survival, number, numbers
 from campaign.waves import Waves
 from campaign.waves import check as check_waves
 from campaign.wording import listed
-from fss.challenge import COMMITMENT_BYTES
 from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
 from fss.keys import KeyType, key_type
 
 ID_BYTES = 32
 DIGEST_BYTES = 32
-SIGNING_KEY_BYTES = 32
 MAX_UPLOADS = 100_000_000
-_DIGEST_CONTEXT = b"fss-ecdf campaign 5\n"
-
-
-def to_base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def from_base64url(text: object, length: int, what: str) -> bytes:
-    """Strictly: unpadded, of the exact length, and the one way to write these bytes."""
-    if isinstance(text, bytes) and len(text) == length:
-        return text
-    if isinstance(text, str):
-        try:
-            data = base64.b64decode(text.encode() + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        except (ValueError, UnicodeEncodeError):
-            data = b""
-        if len(data) == length and to_base64url(data) == text:
-            return data
-    raise ValueError(f"{what} must be {length} bytes in unpadded base64url")
+_DIGEST_CONTEXT = b"fss-ecdf campaign 6\n"
 
 
 def new_id(rand: Callable[[int], bytes]) -> bytes:
@@ -97,23 +80,6 @@ Id = Annotated[
     bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
 ]
 Names = Annotated[tuple[Name, ...], FailFast(), BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
-
-
-def _bytes(length: int, what: str) -> Any:
-    """A field of so many bytes, written in base64url."""
-    return Annotated[bytes, BeforeValidator(lambda v: from_base64url(v, length, what)), PlainSerializer(to_base64url)]
-
-
-class Pledge(BaseModel):
-    """What one server promises to a campaign before anybody uploads: it can neither choose nor change it later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    commitment: _bytes(COMMITMENT_BYTES, "a commitment")  # type: ignore[valid-type] # to its part of the challenge
-    signing_key: _bytes(SIGNING_KEY_BYTES, "a signing key")  # type: ignore[valid-type] # public, Ed25519
-
-
-Pledges = Annotated[tuple[Pledge, Pledge], BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
 
 
 @dataclass(frozen=True)
@@ -151,6 +117,7 @@ class Campaign(BaseModel):
     max_instances: int = Field(default=1, ge=1, le=1_000_000)
     admission: Literal["open", "invited", "sites"] = "open"
     checked: bool = True
+    kem: Kem = "x25519"
     opens: Time | None = None
     closes: Time | None = None
     seal: Literal["by-consent", "at-closing"] = "by-consent"
@@ -182,6 +149,12 @@ class Campaign(BaseModel):
             if self.grid.values == "date" or self.grid.thresholds(np.zeros(1, np.int64))[0] < 0:
                 raise ValueError("times of survival are numbers from 0 on: days since the start, not dates")
         _ = self.noise, self.digest
+        return self
+
+    @model_validator(mode="after")
+    def _valid_pledges(self) -> Self:
+        if any(len(pledge.hpke_key) != PUBLIC_KEY_BYTES[self.kem] for pledge in self.servers or ()):
+            raise ValueError(f"servers: an HPKE key of {self.kem} has {PUBLIC_KEY_BYTES[self.kem]} bytes")
         return self
 
     @model_validator(mode="after")

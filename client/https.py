@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,20 @@ def is_address(url: str) -> bool:
     return text.is_address(url) and "/v1/campaigns/" in url
 
 
-def trust(ca: str | Path | None) -> ssl.SSLContext:
+Authority = str | Path | None  # a file, or None for those that the system knows
+Authorities = Authority | Sequence[Authority]
+
+
+def one_each(ca: Authorities) -> tuple[Authority, Authority]:
+    """Whose certificates server 0 and server 1 must show: one authority for both, or one for each of them."""
+    if ca is None or isinstance(ca, str | Path):
+        return ca, ca
+    if not 1 <= len(ca) <= 2:
+        raise InvalidInput(f"one certificate authority for both servers, or one for each: got {len(ca)}")
+    return ca[0], ca[-1]
+
+
+def trust(ca: Authority) -> ssl.SSLContext:
     """Certificates of one authority only, or of those that the system knows."""
     if ca is not None and not Path(ca).is_file():
         raise InvalidInput(f"{ca}: there is no such file with a certificate authority")
@@ -41,7 +54,7 @@ def trust(ca: str | Path | None) -> ssl.SSLContext:
     return context
 
 
-def options(token: str | None, ca: str | Path | None, timeout_s: float) -> dict[str, Any]:
+def options(token: str | None, ca: Authority, timeout_s: float) -> dict[str, Any]:
     """What every client of httpx gets here, synchronous or not. Proxies in the environment are not used."""
     if token is not None and not (token.isascii() and token.isprintable()):
         raise InvalidInput("a token is one line of ASCII characters")

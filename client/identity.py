@@ -11,13 +11,17 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from campaign.errors import ChallengeMismatch, InvalidCampaign
-from campaign.spec import Campaign, Pledge
+from campaign.hpke import Kem
+from campaign.pledges import Pledge
+from campaign.spec import Campaign
+from client.hpke import HpkeKey
 from client.program import BadSettings
 from fss import challenge
 
 SECRET_BYTES, TAG_BYTES = 32, 16
 _SIGNING = b"fss-ecdf signing key 1\n"
 _HISTORY = b"fss-ecdf history 1\n"
+_HPKE = b"fss-ecdf HPKE key 1\n"
 
 
 class Identity:
@@ -52,10 +56,15 @@ class Identity:
         """By which this server knows again what it said about its own history; nobody else can make it."""
         return hmac.digest(self._secret, _HISTORY + message, "sha256")[:TAG_BYTES]
 
-    def pledge(self, campaign_id: bytes) -> Pledge:
+    def hpke_key(self, campaign_id: bytes, kem: Kem, salt: bytes) -> HpkeKey:
+        """The key that uploads to this server are encrypted to. With the salt of a campaign it is gone for good."""
+        return HpkeKey(kem, hmac.digest(self._secret, _HPKE + kem.encode() + b"\n" + campaign_id + salt, "sha256"))
+
+    def pledge(self, campaign_id: bytes, kem: Kem, salt: bytes) -> Pledge:
         """What stands in a campaign of this id for this server."""
         committed = challenge.commitment(self.role, campaign_id, self._seed(campaign_id, 0))
-        return Pledge(commitment=committed, signing_key=self.signing_key)
+        public = self.hpke_key(campaign_id, kem, salt).public_bytes
+        return Pledge(commitment=committed, signing_key=self.signing_key, hpke_key=public)
 
     def _seed(self, campaign_id: bytes, wave: int) -> bytes:
         return challenge.check_seed(self._secret, campaign_id, wave)
@@ -69,11 +78,13 @@ class Identity:
             )
         return seed
 
-    def require_pledges(self, campaign: Campaign, peer_key: bytes) -> None:
-        """The campaign holds what this server would pledge, and the other server's key is the one known here."""
+    def require_pledges(self, campaign: Campaign, peer_key: bytes, salt: bytes | None) -> None:
+        """The campaign holds what this server has pledged, and the other server's key is the one known here."""
         if campaign.servers is None:
             raise InvalidCampaign("the campaign has no pledges of the servers; ask GET /v1/pledges/ID for them")
-        if campaign.servers[self.role] != self.pledge(campaign.id):
+        if salt is None:
+            raise InvalidCampaign(f"server {self.role} made no pledge for this id; ask GET /v1/pledges/ID for one")
+        if campaign.servers[self.role] != self.pledge(campaign.id, campaign.kem, salt):
             raise InvalidCampaign(f"servers.{self.role}: this is not what server {self.role} pledges for this id")
         if campaign.servers[1 - self.role].signing_key != peer_key:
             raise InvalidCampaign(f"servers.{1 - self.role}: not the signing key that this server knows of the other")

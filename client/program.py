@@ -159,16 +159,14 @@ def add_version(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", action="version", version=f"{parser.prog} {version('fss-ecdf')}")
 
 
-def add_access(parser: argparse.ArgumentParser, variable: str) -> None:
-    """How a server is reached: a token, and whose certificates to trust."""
+def add_token(parser: argparse.ArgumentParser, variable: str) -> None:
     parser.add_argument("--token-file", type=Path, help=f"default: the environment variable {variable}")
     parser.set_defaults(token_variable=variable)
-    parser.add_argument(
-        "--ca",
-        type=Path,
-        default=os.environ.get("FSS_CA") or None,
-        help="the servers' certificate authority, if the system does not know it; default: FSS_CA",
-    )
+
+
+def authority(server: int) -> str | None:
+    """Whose certificates a server must show, by the environment; None: those that the system knows."""
+    return os.environ.get(f"FSS_CA{server}") or None
 
 
 def token(args: argparse.Namespace) -> str:

@@ -50,6 +50,11 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--allow-clipping", action="store_true", help="send the grid's ends for values that lie off it")
     send.add_argument("--plot", action="store_true", help="with --dry-run: draw a histogram of what would be sent")
     send.add_argument("--replace", action="store_true", help="withdraw what was sent before, then send these values")
+    send.add_argument(
+        "--digest",
+        default=os.environ.get("FSS_DIGEST") or None,
+        help="the digest on your invitation: nothing is sent to a campaign with another one; default: FSS_DIGEST",
+    )
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")
     back = program.add_command(commands, "withdraw", "take back what was sent, while the campaign is open")
@@ -66,7 +71,15 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("FSS_CAMPAIGN", "").split(),
         help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
     )
-    program.add_access(parser, program.UPLOAD_TOKEN)
+    program.add_token(parser, program.UPLOAD_TOKEN)
+    parser.add_argument(
+        "--ca",
+        nargs="+",
+        metavar="FILE",
+        default=[program.authority(0), program.authority(1)],
+        help="certificate authority of both servers, or of server 0 and of server 1, if the system does not know it; "
+        "default: the environment variables FSS_CA0 and FSS_CA1",
+    )
     parser.add_argument(
         "--receipt",
         type=Path,

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from campaign.envelopes import upload_bytes
-from campaign.errors import InvalidValue
+from campaign.errors import DigestNeeded, InvalidValue
+from campaign.sealed_uploads import sealed_bytes
 from campaign.spec import Campaign, Placed, to_base64url
 from client import program
 from dealer import records, sending
 from dealer.histogram import histogram
 from dealer.receipt import default_path
-from dealer.sites import Sites
+from dealer.sites import NO_DIGEST, Sites
 from fss import BackendError
 
 
 def _sites(args: argparse.Namespace, token: str) -> Sites:
     old = args.receipt_token_file.read_text().strip() if args.receipt_token_file else None
-    return Sites(args.campaign, token, args.ca, receipt_token=old)
+    return Sites(args.campaign, token, args.ca, digest=getattr(args, "digest", None), receipt_token=old)
 
 
 def upload(args: argparse.Namespace) -> int:
@@ -33,11 +33,13 @@ def upload(args: argparse.Namespace) -> int:
 
 def _upload(args: argparse.Namespace) -> int:
     _check_options(args)
+    if args.digest is None and not args.dry_run:
+        raise DigestNeeded(NO_DIGEST)
     sites = _sites(args, "none" if args.dry_run else program.token(args))
     campaign = sites.fetch()
     found = _records(args, campaign)
     placed = found.place(campaign)
-    _describe(campaign, placed, found.notes, sites.wave)
+    _describe(campaign, placed, found.notes, sites)
     if args.plot:
         print(f"\n{histogram(campaign, placed)}")
     records.check_clipping(campaign, placed, args.allow_clipping)
@@ -105,19 +107,20 @@ def _privacy(campaign: Campaign, wave: int) -> None:
     print(f"            a wave with fewer than {campaign.min_uploads} uploads is released with the next")
 
 
-def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], wave: int) -> None:
+def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], sites: Sites) -> None:
     """Numbers first, words of others last: what a person consents to cannot be pushed aside by a text."""
     grid, n = campaign.grid, placed.positions.size
-    _privacy(campaign, wave)
+    _privacy(campaign, sites.wave)
     print(f"  uploads   at least {campaign.min_uploads} before anything is published")
     print(f"  keys      {campaign.check_in_words}")
-    print(f"  digest    {to_base64url(campaign.digest)}   # the same as on your invitation?")
+    print(f"  digest    {to_base64url(campaign.digest)}   # ", end="")
+    print("the same as on your invitation?" if sites.digest is None else "as you gave it")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
     print(f", {len(campaign.strata)} strata" if len(campaign.strata) > 1 else "")
     print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
     for note in notes:
         print(f"  file      {note}")
-    print(f"  to send   {upload_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
+    print(f"  to send   {sealed_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
     if n > campaign.max_instances:
         values = "1 value" if campaign.max_instances == 1 else f"{campaign.max_instances} values"
         print(f"  note      one party is protected for {values}; these count as several parties")

@@ -1,7 +1,7 @@
 """Sending keys to both servers, and taking them back: a receipt makes every value count at most once.
 
-sites = Sites(["https://a.example/v1/campaigns/ID", "https://b.example/v1/campaigns/ID"], token)
-campaign = sites.fetch()                       # from both; refuses if they differ
+sites = Sites(["https://a.example/v1/campaigns/ID", "https://b.example/v1/campaigns/ID"], token, digest=digest)
+campaign = sites.fetch()                       # from both; refuses if they differ, or if the digest is another
 upload(campaign.place(values), campaign, sites)
 
 What a server answers is not believed further than the rules of `dealer/receipt.py` allow. When sending fails, what may
@@ -69,6 +69,7 @@ def upload(
     The receipt is kept in the user's data folder unless another path is given. By it an upload that failed or was
     interrupted goes on, one that is complete is not sent again, and one of other values is refused, or replaced.
     """
+    sites.require(campaign)
     name = to_base64url(campaign.id)
     path = receipt or default_path(name, os.environ)
     with opened(path, name, sites.receipt_token, rand) as kept:
@@ -191,7 +192,7 @@ class _Exchange:
         raise min(errors, key=lambda e: isinstance(e, TryAgain))  # a refusal says more
 
     async def _to(self, server: int, shared: Shared) -> None:
-        data = await asyncio.to_thread(shared.envelope, server)
+        data = await asyncio.to_thread(shared.sealed, server)
         answer = await self._sites.call(server, "POST", "/uploads", content=data, media_type=UPLOAD_TYPE)
         try:
             failures = read(UploadResult, answer).failures

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from campaign.envelopes import UPLOAD_ID_BYTES, Uploads, encode_uploads, hash_rows, stored_bytes
 from campaign.inputs import Strata, Values
+from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign, Placed
 from fss import KeyBatch, dcf, dpf
 from fss.generate import PROVED_RAND_BYTES, RAND_BYTES
@@ -45,6 +46,10 @@ class Shared:
         others = self.hashes[1 - server][part]
         uploads = Uploads(self.ids[part], self.keys[server][part], others, proofs, self.wave)
         return encode_uploads(self.campaign, uploads)
+
+    def sealed(self, server: int, part: slice = slice(None)) -> bytes:
+        """The same, encrypted to that server: what travels."""
+        return seal_upload(self.campaign, server, self.envelope(server, part))
 
     @cached_property
     def hashes(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

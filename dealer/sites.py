@@ -3,25 +3,31 @@
 import json
 import weakref
 from collections.abc import Coroutine
-from pathlib import Path
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
-from campaign.errors import DigestMismatch, InvalidValue, PeerUnavailable
-from campaign.spec import ID_BYTES, Campaign, from_base64url, to_base64url
+from campaign.errors import DigestMismatch, DigestNeeded, InvalidValue, PeerUnavailable
+from campaign.spec import DIGEST_BYTES, ID_BYTES, Campaign, from_base64url, to_base64url
 from client import https
 from client.loops import Loop
 
 ATTEMPTS = 6
 MOST_BYTES = 33 << 20  # of an answer; a campaign whose thresholds are listed is the longest
+NO_DIGEST = (
+    "the campaign's digest is needed, so that nothing is sent to another campaign: give the one on your invitation "
+    "(fss-dealer --digest, the environment variable FSS_DIGEST, dealer.Sites(..., digest=...))"
+)
 
 R = TypeVar("R")
 
 
 class Sites:
-    """The campaign's address at both servers, in order, and the token that admits to it.
+    """The campaign's address at both servers, in order, the token that admits to it, and the digest of the campaign.
+
+    `ca` is a certificate authority for both servers or one for each of them, where the system does not know it. A
+    digest is needed to upload: the campaign that the servers describe must have it.
 
     One connection to each is kept from reading the campaign to the last upload: a handshake is most of what a party
     with one value sends. It is closed with `close`, at the end of a `with`, or when nobody needs it any more.
@@ -31,8 +37,9 @@ class Sites:
         self,
         urls: list[str],
         token: str,
-        ca: Path | None = None,
+        ca: https.Authorities = None,
         *,
+        digest: str | bytes | None = None,
         receipt_token: str | None = None,
         timeout_s: float = 60.0,
         attempts: int = ATTEMPTS,
@@ -47,7 +54,8 @@ class Sites:
         self.urls = [url.rstrip("/") for url in urls]
         self.token = token
         self.receipt_token = receipt_token or token  # ids follow from it; operators may have exchanged the other one
-        self._options = https.options(token, ca, timeout_s)
+        self.digest = None if digest is None else _read_digest(digest)
+        self._options = [https.options(token, one, timeout_s) for one in https.one_each(ca)]
         self.wave = 0  # that is open, the later one where the servers differ; of a campaign of waves, once fetched
         self._open: _Open | None = None
         self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]
@@ -79,7 +87,7 @@ class Sites:
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Something that calls the servers, to its end."""
         if self._open is None:
-            self._open = _Open(https.lean(httpx.AsyncClient(**self._options)))
+            self._open = _Open([https.lean(httpx.AsyncClient(**about)) for about in self._options])
             weakref.finalize(self, self._open.close)
         return self._open.loop.run(work)
 
@@ -96,8 +104,8 @@ class Sites:
         headers = {"Content-Type": media_type} if media_type else {}
         url = self.urls[server] + path
         assert self._open is not None, "call inside run"
-        about: dict[str, Any] = {"content": content, "headers": headers}
-        answer = await self._servers[server].ask_async(self._open.client, method, url, most=MOST_BYTES, **about)
+        about: dict[str, Any] = {"content": content, "headers": headers, "most": MOST_BYTES}
+        answer = await self._servers[server].ask_async(self._open.clients[server], method, url, **about)
         return answer.content
 
     def fetch(self) -> Campaign:
@@ -115,6 +123,8 @@ class Sites:
     async def _fetch(self) -> Campaign:
         """All of it from server 0; server 1 need not repeat what has the same digest."""
         first = self._described(0, await self.call(0, "GET"))
+        if self.digest is not None:
+            self.require(first)
         digest = to_base64url(first.digest)
         second = self._described(1, await self.call(1, "GET", f"?known={digest}"), first)
         if first.digest != second.digest:
@@ -123,6 +133,19 @@ class Sites:
                 f"{to_base64url(second.digest)}; nothing was sent"
             )
         return first
+
+    def require(self, campaign: Campaign) -> None:
+        """The campaign is the one whose digest the caller gave; without a digest nothing can be sent.
+
+        Uploads are encrypted to keys that stand in the campaign, so whoever could choose the campaign could read them.
+        """
+        if self.digest is None:
+            raise DigestNeeded(NO_DIGEST)
+        if campaign.digest != self.digest:
+            raise DigestMismatch(
+                f"the servers describe a campaign with the digest {to_base64url(campaign.digest)}, and you gave "
+                f"{to_base64url(self.digest)}; nothing was sent. Ask the operators which one is right"
+            )
 
     def _described(self, number: int, data: bytes, known: Campaign | None = None) -> Campaign:
         """The campaign that a server describes, whole or by the digest of the known one."""
@@ -141,14 +164,22 @@ class Sites:
         return campaign
 
 
-class _Open:
-    """Connections, and the loop that they live in."""
+def _read_digest(given: str | bytes) -> bytes:
+    try:
+        return from_base64url(given, DIGEST_BYTES, "the campaign's digest")
+    except ValueError as error:
+        raise InvalidValue(f"{error}, as on the invitation") from None
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self.loop, self.client, self._is_open = Loop(), client, True
+
+class _Open:
+    """Connections to each server, and the loop that they live in."""
+
+    def __init__(self, clients: list[httpx.AsyncClient]) -> None:
+        self.loop, self.clients, self._is_open = Loop(), clients, True
 
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            self.loop.run(self.client.aclose())
+            for client in self.clients:
+                self.loop.run(client.aclose())
             self.loop.close()

@@ -13,8 +13,9 @@ import httpx
 import numpy as np
 
 from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE, upload_bytes
+from campaign.sealed_uploads import seal_upload, sealed_bytes
 from campaign.spec import Campaign
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, envelopes, name, sealed_envelopes
 
 CHUNKED = "Transfer-Encoding: chunked"
 MINE, OTHERS = "127.0.0.1", "127.0.0.2"  # where attacks come from, and honest requests
@@ -61,7 +62,7 @@ def answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
 def stalled(
     pair: Pair, campaign: Campaign, length: str, rows: int = 10_000, count: int = 4, token: str | None = None
 ) -> Iterator[list[ssl.SSLSocket]]:
-    """Uploads that begin and never go on: their envelope's header and a few bytes of the first key."""
+    """Uploads that begin and never go on: their envelope's header and the first key."""
     begin = long_begin(campaign, rows)
     begin = chunk(begin) if length == CHUNKED else begin
     held: list[ssl.SSLSocket] = []
@@ -77,8 +78,10 @@ def stalled(
 
 
 def long_begin(campaign: Campaign, rows: int) -> bytes:
-    """How an envelope of so many uploads begins."""
-    return _with_count(envelopes(campaign, np.arange(1))[0], rows)[: UPLOAD_HEADER_BYTES + 40]
+    """How so many uploads begin as they travel: the header and the first one."""
+    return seal_upload(campaign, 0, _with_count(envelopes(campaign, np.arange(2))[0], rows))[
+        : sealed_bytes(campaign, 1)
+    ]
 
 
 def numbered(campaign: Campaign, rows: int) -> bytes:
@@ -94,7 +97,7 @@ def numbered(campaign: Campaign, rows: int) -> bytes:
 
 def announced(campaign: Campaign, rows: int) -> str:
     """The header about the length of so many uploads."""
-    return f"Content-Length: {upload_bytes(campaign, rows)}"
+    return f"Content-Length: {sealed_bytes(campaign, rows)}"
 
 
 def _with_count(envelope: bytes, rows: int) -> bytes:
@@ -102,8 +105,12 @@ def _with_count(envelope: bytes, rows: int) -> bytes:
     return envelope[:44] + rows.to_bytes(4, "little") + rows.to_bytes(8, "little") + envelope[56:]
 
 
-def send(pair: Pair, campaign: Campaign, data: bytes, source: str = MINE) -> tuple[int, int]:
+def send(pair: Pair, campaign: Campaign, envelope: bytes, source: str = MINE) -> tuple[int, int]:
     """Status and length of the answer to an upload; 0 where the server ended the connection."""
+    return _send_sealed(pair, campaign, seal_upload(campaign, 0, envelope), source)
+
+
+def _send_sealed(pair: Pair, campaign: Campaign, data: bytes, source: str = MINE) -> tuple[int, int]:
     with closing(connect(pair, source=source)) as connection, suppress(OSError):
         with suppress(OSError):  # the answer may be there although not all was sent
             connection.sendall(upload_head(pair, campaign, f"Content-Length: {len(data)}") + data)
@@ -133,7 +140,7 @@ class Honest:
 def watch(pair: Pair, campaign: Campaign, count: int = 100, source: str = OTHERS, pause: float = 0.01) -> Honest:
     """So many /healthz and as many uploads of one value, one after another over kept connections, each timed."""
     seen = Honest()
-    bodies = [envelopes(campaign, np.array([i % 10]))[0] for i in range(count)]
+    bodies = [sealed_envelopes(campaign, np.array([i % 10]))[0] for i in range(count)]
     token, path = pair.upload_tokens[campaign.id], f"/v1/campaigns/{name(campaign)}/uploads"
     headers = {"Authorization": f"Bearer {token}", "Content-Type": UPLOAD_TYPE}
     transport = httpx.HTTPTransport(verify=pair.context, local_address=source)
@@ -159,9 +166,10 @@ def flood(pair: Pair, campaign: Campaign, bodies: Sequence[bytes]) -> Iterator[l
 
     def work(data: bytes) -> None:
         while not stop.is_set():
-            answers.append(send(pair, campaign, data))
+            answers.append(_send_sealed(pair, campaign, data))
 
-    threads = [threading.Thread(target=work, args=(data,)) for data in bodies]
+    sealed = [seal_upload(campaign, 0, body) for body in bodies]
+    threads = [threading.Thread(target=work, args=(data,)) for data in sealed]
     for thread in threads:
         thread.start()
     try:

@@ -19,6 +19,8 @@ import httpx
 import numpy as np
 
 from campaign.envelopes import UPLOAD_TYPE
+from campaign.hpke import Kem
+from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign, Placed, to_base64url
 from client.https import trust
 from client.identity import Identity
@@ -27,6 +29,8 @@ from dealer.sharing import key_rand_bytes, share_positions
 from harness import hooked
 from operators.setup import Server, init_pair
 from servers.release.noise import covers, set_secret
+from servers.settings import load
+from servers.storage.storage import Storage
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,10 +63,22 @@ def _free_port() -> int:
 IDENTITIES = (b"\0" * 32, b"\1" * 32)
 
 
-def pledges(campaign_id: bytes) -> list[dict[str, str]]:
+SALT = b"\2" * 32  # of their HPKE keys, which `plant` puts into their databases
+
+
+def pledges(campaign_id: bytes, kem: Kem = "x25519") -> list[dict[str, str]]:
     """What such a pair pledges to a campaign."""
     both = (Identity(secret, role) for role, secret in enumerate(IDENTITIES))
-    return [identity.pledge(campaign_id).model_dump(mode="json") for identity in both]
+    return [identity.pledge(campaign_id, kem, SALT).model_dump(mode="json") for identity in both]
+
+
+def plant(config: Path, campaign_id: bytes) -> None:
+    """Let a running server have made `pledges` to a campaign, which it would have made with a random salt."""
+    storage = Storage(load(config).database_url, look=True)
+    try:
+        storage.pledges.salt_or_new(campaign_id, lambda _: SALT)
+    finally:
+        storage.close()
 
 
 class Process(Protocol):
@@ -230,11 +246,19 @@ class Pair:
             "invitations": [hash_token(t) for t in invitations],
         }
         for role in roles:
+            self.plant(role, campaign.id)
             with self.operator(role) as client:
                 response = client.post("/v1/campaigns", json=body)
                 assert response.status_code == 201, response.text
 
+    def plant(self, role: int, campaign_id: bytes) -> None:
+        plant(self.folder / f"server{role}" / "server.toml", campaign_id)
+
     def upload(self, role: int, campaign: Campaign, data: bytes, token: str | None = None) -> httpx.Response:
+        """An envelope, which may be wrong in any way, encrypted to this server."""
+        return self.upload_sealed(role, campaign, seal_upload(campaign, role, data), token)
+
+    def upload_sealed(self, role: int, campaign: Campaign, data: bytes, token: str | None = None) -> httpx.Response:
         with self.client(role, token or self.upload_tokens[campaign.id]) as client:
             path = f"/v1/campaigns/{name(campaign)}/uploads"
             return client.post(path, content=data, headers={"Content-Type": UPLOAD_TYPE})
@@ -314,3 +338,9 @@ def envelopes(campaign: Campaign, positions: np.ndarray[Any, Any], wave: int | N
     wave = campaign.first_wave if wave is None else wave
     shared = share_positions(Placed(np.asarray(positions), 0, 0), campaign, rand, ids, wave)
     return shared.envelope(0), shared.envelope(1)
+
+
+def sealed_envelopes(campaign: Campaign, positions: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
+    """The same as they travel: each encrypted to its server."""
+    first, second = (seal_upload(campaign, role, data) for role, data in enumerate(envelopes(campaign, positions)))
+    return first, second

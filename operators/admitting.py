@@ -20,7 +20,6 @@ from campaign.wire import SITE_ID_BYTES, SiteBrief, read
 from campaign.wording import short
 from client.program import BadSettings
 from client.tokens import hash_token, new_token
-from operators import remotes as at_both
 from operators import sheets
 from operators.remotes import Place, Remote
 
@@ -74,9 +73,9 @@ def admit(desk: Desk, labels: Sequence[str], quota: int) -> list[Site]:
             )
     _write(desk.folder / "sites.json", list(known.values()))
     mine = [known[label] for label in labels]
-    ca = at_both.authorities(desk.places, desk.folder / "ca.pem")
-    if ca != (desk.folder / "ca.pem").resolve():
-        (desk.folder / "ca.pem").write_bytes(ca.read_bytes())
+    for place in desk.places:
+        if place.ca is not None:
+            (desk.folder / sheets.authority_name(place)).write_bytes(place.ca.read_bytes())
     for site in mine:
         write_durably(desk.sheet_file(site), desk.sheet(site).encode())
     at_every(desk.remotes, "POST", desk.path, {"sites": [public(site) for site in mine]})

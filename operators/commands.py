@@ -89,9 +89,9 @@ def _write_environment(args: argparse.Namespace, campaign: Campaign, token: str 
     """Where the campaign lives, for programs; beside the file that it came from."""
     places, name = at_both.places_of(operator_file(args)), args.file.name.removesuffix(".proposal.json")
     file = Path(args.file).with_name(name)
-    variables, ca = file.with_suffix(".env"), at_both.authorities(places, file.with_suffix(".ca.pem"))
+    variables = file.with_suffix(".env")
     variables.unlink(missing_ok=True)
-    setup.write_secret(variables, at_both.environment(campaign, places, str(ca), token))
+    setup.write_secret(variables, at_both.environment(campaign, places, token))
     return variables
 
 
@@ -221,10 +221,10 @@ def status(args: argparse.Namespace) -> int:
             code = REFUSED
             continue
         parts = [f"{status['state']}, {status['uploads']} uploads"]
-        if not status["checked"]:
-            parts.append("keys not checked")
+        parts += [] if status["checked"] else ["keys not checked"]
         if status["rejected"]:
             parts.append(f"{status['rejected']} rejected")
+        parts += ["HPKE KEY LOST, uploads are refused: see fss-server doctor"] * status["hpke_key_lost"]
         if "count" in status:
             parts.append(f"{status['count']} sealed, {status['orphans']} orphans, {status['phase']}")
             parts.append(f"{100 * status['progress']:.0f} %")

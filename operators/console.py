@@ -215,14 +215,14 @@ def _site(name: str, both: dict[int, Row], own: list[int]) -> Row:
     return about
 
 
-def certificate_end(url: str, ca: Path) -> str | None:
+def certificate_end(url: str, ca: Path | None) -> str | None:
     """When a server's certificate ends, or None if it cannot be known now."""
     from cryptography import x509
 
     parts = urlsplit(url)
     try:
         text = ssl.get_server_certificate(
-            (parts.hostname or "", parts.port or 443), ca_certs=str(ca), timeout=CONNECT_S
+            (parts.hostname or "", parts.port or 443), ca_certs=None if ca is None else str(ca), timeout=CONNECT_S
         )
         end = x509.load_pem_x509_certificate(text.encode()).not_valid_after_utc
     except (OSError, ValueError):

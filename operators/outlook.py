@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from campaign.envelopes import upload_bytes
 from campaign.noise.mechanism import CURVE_BITS
 from campaign.noise.outlook import BINS, Outlook, asked_by_points, outlooks
+from campaign.sealed_uploads import sealed_bytes
 from campaign.spec import Campaign
 from fss import KeyBatch, dcf, dpf
 
@@ -64,7 +64,7 @@ def quantile_words(campaign: Campaign, of: Outlook) -> str:
 def costs(campaign: Campaign, expected: list[int]) -> Iterator[str]:
     """Bytes exactly, seconds as measured on this machine, on one core."""
     n = expected[-1]
-    yield f"  {'a party sends':<28} {upload_bytes(campaign, 1)} bytes to each server for one value"
+    yield f"  {'a party sends':<28} {sealed_bytes(campaign, 1)} bytes to each server for one value"
     keys = campaign.key_type(0).key_bytes * n
     yield f"  {'each server keeps':<28} {_size(keys)} of keys for n = {n}"
     if not asked_by_points(campaign):

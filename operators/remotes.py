@@ -68,13 +68,13 @@ class Place:
 
     role: int
     url: str
-    ca: Path
+    ca: Path | None  # None: certificates that the system trusts
 
 
 class Remote:
     """One server, reached with its operator's token; without one, as everybody reaches it."""
 
-    def __init__(self, number: int, url: str, ca: Path, token: str | None, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, number: int, url: str, ca: Path | None, token: str | None, timeout_s: float = TIMEOUT_S) -> None:
         self.number, self.url, self.ca = number, url, ca
         self._server = https.Server(f"server {number} at {url}", https.ONCE, f"server {number}: ")
         self._http = httpx.Client(base_url=url, **https.options(token, ca, timeout_s))
@@ -114,20 +114,25 @@ def places_of(path: Path) -> list[Place]:
     own = [Place(role, url, ca) for role, url, ca, _ in _servers(path)]
     other = tomllib.loads(path.read_text()).get("peer")
     if len(own) == 1 and isinstance(other, dict):
-        if not {"url", "ca"} <= other.keys():
-            raise BadSettings(f"{path}: [peer] needs url and ca, of the other organisation's server")
-        own.append(Place(1 - own[0].role, _address(path, other["url"]), path.parent / str(other["ca"])))
+        if "url" not in other:
+            raise BadSettings(f"{path}: [peer] needs the url of the other organisation's server")
+        own.append(Place(1 - own[0].role, _address(path, other["url"]), _authority(path, other)))
     return sorted(own, key=lambda place: place.role)
 
 
-def _servers(path: Path) -> list[tuple[int, str, Path, str]]:
+def _authority(path: Path, server: dict[str, Any]) -> Path | None:
+    """Each server has its own, so that nobody who may sign certificates for one speaks for the other."""
+    return path.parent / str(server["ca"]) if "ca" in server else None
+
+
+def _servers(path: Path) -> list[tuple[int, str, Path | None, str]]:
     """Role, URL, certificate authority and token of each server."""
     try:
         return [
             (
                 s.get("role", i),
                 _address(path, s["url"]),
-                path.parent / s["ca"],
+                _authority(path, s),
                 (path.parent / s["token_file"]).read_text().strip(),
             )
             for i, s in enumerate(tomllib.loads(path.read_text())["server"])
@@ -135,7 +140,7 @@ def _servers(path: Path) -> list[tuple[int, str, Path, str]]:
     except OSError as error:
         raise BadSettings(f"{error.filename}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise BadSettings(f"{path}: every [[server]] needs url, ca and token_file ({error})") from None
+        raise BadSettings(f"{path}: every [[server]] needs url and token_file ({error})") from None
 
 
 def _address(path: Path, url: object) -> str:
@@ -149,7 +154,8 @@ def pledged(remotes: list[Remote], new: Created, known: list[dict[str, str]] | N
     """The campaign with what both servers pledge to it, asked of one of them, unless that is known already."""
     if new.campaign.servers is not None:
         return new
-    both = known or remotes[0].json("GET", f"/v1/pledges/{to_base64url(new.campaign.id)}")["servers"]
+    path = f"/v1/pledges/{to_base64url(new.campaign.id)}?kem={new.campaign.kem}"
+    both = known or remotes[0].json("GET", path)["servers"]
     fields = {**new.campaign.model_dump(mode="json", by_alias=True), "servers": both}
     return replace(new, campaign=Campaign.from_dict(fields))
 
@@ -208,25 +214,15 @@ def seal(remotes: list[Remote], campaign_id: str, wave: int | None = None) -> tu
     )
 
 
-def environment(campaign: Campaign, places: list[Place], ca: str | None, token: str | None) -> str:
+def environment(campaign: Campaign, places: list[Place], token: str | None) -> str:
     """Shell variables that tell parties' and analysts' programs where a campaign lives; parties get its token, too."""
     name = to_base64url(campaign.id)
     variables = {"FSS_ID": name, "FSS_DIGEST": to_base64url(campaign.digest)}
     variables |= {"FSS_CAMPAIGN": " ".join(f"{place.url}/v1/campaigns/{name}" for place in places)}
-    if ca:
-        variables["FSS_CA"] = ca
+    variables |= {f"FSS_CA{place.role}": str(place.ca.resolve()) for place in places if place.ca}
     if token:
         variables["FSS_UPLOAD_TOKEN"] = token
     return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
-
-
-def authorities(places: list[Place], bundle: Path) -> Path:
-    """One file with the authorities of both servers: theirs if it is the same, or a new one beside the campaign's."""
-    different = {place.ca.read_text().strip(): place.ca.resolve() for place in places}
-    if len(different) == 1:
-        return next(iter(different.values()))
-    bundle.write_text("".join(text + "\n" for text in different))
-    return bundle.resolve()
 
 
 def statuses(remotes: list[Remote], campaign_id: str) -> list[dict[str, Any]]:

@@ -18,6 +18,11 @@ def fingerprints(ca: Path) -> list[str]:
     return [":".join(f"{byte:02X}" for byte in digest) for digest in found]
 
 
+def authority_name(place: Place) -> str:
+    """The file with a server's certificate authority, beside the sheets."""
+    return f"ca{place.role}.pem"
+
+
 def file_name(label: str) -> str:
     return (re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") or "site")[:60]
 
@@ -25,7 +30,8 @@ def file_name(label: str) -> str:
 def sheet(campaign: Campaign, places: list[Place], label: str, quota: int, token: str) -> str:
     name = to_base64url(campaign.id)
     addresses = [f"{place.url}/v1/campaigns/{name}" for place in places]
-    marks = sorted({mark for place in places for mark in fingerprints(place.ca)})
+    own = [place for place in places if place.ca is not None]
+    digest = to_base64url(campaign.digest)
     lines = [
         f"# Invitation of {label}",
         "",
@@ -40,18 +46,16 @@ def sheet(campaign: Campaign, places: list[Place], label: str, quota: int, token
         "| --- | --- |",
         *(f"| server {place.role} | {address} |" for place, address in zip(places, addresses, strict=True)),
         f"| token | {token} |",
-        *(f"| fingerprint of the CA (SHA-256) | {mark} |" for mark in marks),
-        f"| digest of the campaign | {to_base64url(campaign.digest)} |",
+        *(f"| fingerprint of {authority_name(p)} (SHA-256) | {mark} |" for p in own for mark in _fingerprints(p)),
+        f"| digest of the campaign | {digest} |",
         "",
-        "With this page you were sent the file `ca.pem`. Its fingerprints must be those above:",
-        "",
-        "    openssl x509 -in ca.pem -noout -fingerprint -sha256",
-        "",
-        "Then type, with your own file and column; the first command sends nothing and prints the digest, which must",
-        "be the one above:",
+        *_about_authorities(own),
+        "Type this, with your own file and column. The first command sends nothing. The second encrypts each key, so",
+        "that only the server it is for can read it, and sends nothing to a campaign with another digest:",
         "",
         f"    export FSS_CAMPAIGN={shlex.quote(' '.join(addresses))}",
-        "    export FSS_CA=ca.pem",
+        f"    export FSS_DIGEST={digest}",
+        *(f"    export FSS_CA{place.role}={authority_name(place)}" for place in own),
         f"    export FSS_UPLOAD_TOKEN={token}",
         "    fss-dealer upload --csv FILE --column NAME --dry-run",
         "    fss-dealer upload --csv FILE --column NAME",
@@ -59,3 +63,16 @@ def sheet(campaign: Campaign, places: list[Place], label: str, quota: int, token
         "Until the campaign is sealed you can take back what you sent: `fss-dealer withdraw`.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _fingerprints(place: Place) -> list[str]:
+    return [] if place.ca is None else fingerprints(place.ca)
+
+
+def _about_authorities(own: list[Place]) -> list[str]:
+    """How to check the files that come with the sheet, where the system does not know the servers' authorities."""
+    if not own:
+        return []
+    files = " and ".join(f"`{authority_name(place)}`" for place in own)
+    commands = [f"    openssl x509 -in {authority_name(place)} -noout -fingerprint -sha256" for place in own]
+    return [f"With this page you were sent {files}. The fingerprints must be those above:", "", *commands, ""]

@@ -30,7 +30,8 @@ def add(args: argparse.Namespace, operator: Path) -> int:
         mine = admitting.admit(desk, labels, args.quota)
     count, where = len(mine), admitting.where(remotes)
     print(f"{count} site{'s' * (count > 1)} may send up to {args.quota} uploads each, at {where}")
-    print(f"  sheets with tokens are in {desk.folder}, one for each site: send each, with ca.pem, to its site only")
+    print(f"  sheets with tokens are in {desk.folder}, one for each site: send each to its site only, with ca0.pem")
+    print("  and ca1.pem")
     additions = {"sites": [admitting.public(site) for site in mine]}
     _travel(remotes, desk.folder / "additions.json", desk.campaign, additions)
     return OK

@@ -24,6 +24,7 @@ from client import https
 from client.identity import Identity
 from client.program import BadSettings
 from fss import backend
+from servers.hpke_keys import is_lost
 from servers.rollback import RollbackGuard
 from servers.settings import Settings, load
 from servers.storage import dialects
@@ -58,7 +59,10 @@ def examine(config: Path, now: datetime, *, offline: bool = False) -> Iterator[F
     yield certificate("certificate", settings.tls.certificate, now)
     yield certificate("peer's CA", settings.peer.ca, now)
     yield disk(shutil.disk_usage(settings.data if settings.data.exists() else config.parent).free)
-    yield database(settings)
+    looked = database(settings)
+    yield looked
+    if looked.verdict == OK:
+        yield hpke_keys(settings, identity)
     yield history(settings, identity, now)
     if not offline:
         yield from peer(settings, identity, now)
@@ -135,6 +139,26 @@ def history(settings: Settings, identity: Identity, now: datetime) -> Finding:
     if "peer_rolled_back" in said:
         return Finding("history", WRONG, f"the other server was rolled back: {said['peer_rolled_back']}")
     return Finding("history", OK, f"at {newest}, and nothing is missing")
+
+
+def hpke_keys(settings: Settings, identity: Identity) -> Finding:
+    """Whether uploads to every campaign can be read: each has a key of its own."""
+    if needs_to_be_alone(settings.database_url) and not sqlite_file(settings.database_url).exists():
+        return Finding("HPKE keys", OK, "no campaign yet")
+    storage = Storage(settings.database_url, look=True)
+    try:
+        campaigns = [entry.campaign for entry in storage.campaigns.all()]
+        lost = [to_base64url(one.id) for one in campaigns if is_lost(identity, storage, one)]
+    finally:
+        storage.close()
+    if lost:
+        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+        return Finding(
+            "HPKE keys",
+            WRONG,
+            f"lost for campaign {lost[0]}{more}, so uploads to it are refused: restore identity file and database",
+        )
+    return Finding("HPKE keys", OK, f"of {len(campaigns)} campaigns")
 
 
 def _elsewhere(settings: Settings) -> Finding:

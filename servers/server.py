@@ -11,6 +11,7 @@ from client.identity import Identity
 from client.program import BadSettings
 from servers.api.limits import Limits
 from servers.compute.executor import Executor, LocalPool
+from servers.hpke_keys import HpkeKeys
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
@@ -79,6 +80,7 @@ class Server:
         self.storage.on_connect(self.guard.expire)
         self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role, guard=self.guard)
         self.limits = Limits(settings.limits)
+        self.hpke_keys = HpkeKeys(self.identity, self.storage, self.writer, self.peer, settings.peer_signing_key)
         budget = Budget(self.storage, self.writer, self.peer, clock)
         self.publisher = Publisher(settings, self.storage, self.peer, self.identity, budget, self.guard)
         self.frozen_ids = FrozenIds(self.storage)
@@ -124,6 +126,7 @@ class Server:
         self.crash("delete-noted")
         self.publisher.forget(campaign_id)
         self.sealer.forget(campaign_id)
+        self.hpke_keys.forget(campaign_id)
         await asyncio.to_thread(self._erase_files, campaign_id)
         await self.writer.run(self.storage.campaigns.forget_deleted)
 

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from campaign.noise.mechanism import CURVE_BITS, MAX_CURVE_BITS
-from campaign.spec import SIGNING_KEY_BYTES, from_base64url
+from campaign.pledges import SIGNING_KEY_BYTES
+from campaign.spec import from_base64url
 from client.program import BadSettings
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

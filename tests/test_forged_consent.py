@@ -21,6 +21,7 @@ from campaign.wire import NewSite
 from client import program
 from dealer import commands as dealer_commands
 from dealer.cli import main as dealer
+from dealer.sites import Sites
 from harness.live import Pair
 from operators import admitting, proposals, sites
 from operators.proposals import Proposal
@@ -145,10 +146,13 @@ def _proposal(made: Campaign) -> str:
     return "\n".join(proposals.in_words(Proposal(made, "0" * 64, [], addresses))) + "\n"
 
 
+AT = Sites([f"https://{host}.example/v1/campaigns/x" for host in "ab"], "token", digest=bytes(32))
+
+
 def _consent(made: Campaign) -> str:
     out = io.StringIO()
     with redirect_stdout(out):
-        dealer_commands._describe(made, made.place([0.5], [made.strata[0]]), (), 0)
+        dealer_commands._describe(made, made.place([0.5], [made.strata[0]]), (), AT)
     return out.getvalue()
 
 

@@ -18,6 +18,7 @@ from campaign.envelopes import (
     upload_rows,
 )
 from campaign.errors import Problem
+from campaign.sealed_uploads import open_first, open_upload, part_info, seal_upload, sealed_bytes
 from campaign.spec import Campaign, Placed
 from client.identity import Identity, is_signed
 from dealer.sharing import share_positions
@@ -163,6 +164,24 @@ def test_envelopes(case: dict[str, Any], backend: str) -> None:
     assert set_checksum(bytes.fromhex("".join(sorted(case["entries"])))).hex() == case["checksum"]
 
 
+@pytest.mark.parametrize("case", named([case for case in MESSAGES["good"] if "sealed" in case]))
+def test_sealed_uploads(case: dict[str, Any]) -> None:
+    """What the page's program encrypts a server opens; what a party encrypts the page's program opens."""
+    campaign = Campaign.from_dict(case["fields"])
+    for server, secret in enumerate(make_messages.SECRETS):
+        key = Identity(secret, server).hpke_key(campaign.id, "x25519", make_messages.SALT)
+        plain, sealed = (bytes.fromhex(case[form][server]) for form in ("envelopes", "sealed"))
+        assert open_upload(sealed, campaign, server, key.open) == plain
+        ours = seal_upload(campaign, server, plain)
+        seed = page.hpke_secret(secret, "x25519", campaign.id, make_messages.SALT)
+        assert len(ours) == len(sealed) == sealed_bytes(campaign, len(case["ids"]))
+        head, cut = ours[:64], sealed_bytes(campaign, 1)
+        first = page.hpke_open(seed, part_info(head, 0, False), ours[64:cut])
+        rest = page.hpke_open(seed, part_info(head, 1, True, ours[64:96]), ours[cut:])
+        assert plain == head + first + rest
+        assert open_first(ours[:cut], len(case["ids"]), key.open).hex() == case["ids"][0]
+
+
 RISK = Campaign.from_dict(MESSAGES["good"][0]["fields"])
 
 
@@ -185,7 +204,7 @@ def test_statements_and_signed_answers(server: int) -> None:
     case, question = MESSAGES["answers"]["servers"][server], MESSAGES["answers"]["question"].encode()
     identity = Identity(bytes.fromhex(case["secret"]), server)
     assert RISK.servers is not None
-    assert identity.pledge(RISK.id) == RISK.servers[server]
+    assert identity.pledge(RISK.id, RISK.kem, make_messages.SALT) == RISK.servers[server]
     stated = Statement.model_validate_json(case["statement"])
     assert stated.to_json() == case["statement"]
     assert (stated.keys.hex(), stated.digest) == (case["key_file"], RISK.digest)

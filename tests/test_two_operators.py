@@ -134,16 +134,19 @@ def test_two_operators_and_a_hospital(walk: Walk) -> None:
     (admitted,) = walk.type("beta", text[6])
     assert "up to 5000 uploads, a new site: 'St. Mary'" in admitted.stdout, admitted.stderr
 
-    walk.send("alpha/sites/ca.pem", "hospital")
+    walk.send("alpha/sites/ca0.pem", "hospital")
+    walk.send("alpha/sites/ca1.pem", "hospital")
     (sheet,) = (walk.folder / "alpha" / "sites").glob("st-mary-*.md")
     (walk.folder / "hospital" / "stay.csv").write_text("days\n" + "\n".join(map(str, range(20))))
     on_the_sheet = [line.strip() for line in sheet.read_text().splitlines() if line.startswith("    export")]
     assert [line.split("=")[0] for line in on_the_sheet] == [
         "export FSS_CAMPAIGN",
-        "export FSS_CA",
+        "export FSS_DIGEST",
+        "export FSS_CA0",
+        "export FSS_CA1",
         "export FSS_UPLOAD_TOKEN",
     ]
-    dry, sent = walk.type("hospital", "\n".join(on_the_sheet) + "\n" + "\n".join(text[7].splitlines()[3:]))
+    dry, sent = walk.type("hospital", "\n".join(on_the_sheet) + "\n" + "\n".join(text[7].splitlines()[5:]))
     assert dry.returncode == 0, dry.stderr
     digest = next(line.split()[1] for line in dry.stdout.splitlines() if line.strip().startswith("digest"))
     assert f"| digest of the campaign | {digest} |" in sheet.read_text()

@@ -239,7 +239,8 @@ def _study(project: Project) -> None:
     env = (folder / "alpha" / "study.env").read_text().replace("'", "")
     found = dict(line.removeprefix("export ").split("=", 1) for line in env.splitlines())
     there = " ".join(f"https://{host}/v1/campaigns/{found['FSS_ID']}" for host in ("alpha:8440", "beta:8441"))
-    party = f"export FSS_CAMPAIGN='{there}' FSS_CA=ca.pem FSS_UPLOAD_TOKEN={found['FSS_UPLOAD_TOKEN']}; cd /home/fss"
+    party = f"export FSS_CAMPAIGN='{there}' FSS_CA0=ca.pem FSS_CA1=ca.pem"
+    party += f" FSS_DIGEST={found['FSS_DIGEST']} FSS_UPLOAD_TOKEN={found['FSS_UPLOAD_TOKEN']}; cd /home/fss"
     upload = (
         "fss-dealer upload --csv risk-scores.csv --column score --stratum-column outcome --yes --receipt /tmp/r.json"
     )
@@ -253,7 +254,7 @@ def _study(project: Project) -> None:
     if "sealed 2000 uploads" not in sealed:
         raise SystemExit(f"not sealed: {sealed}")
     token = (folder / "beta" / "server" / "analyst.token").read_text().strip()
-    analyst = f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss"
+    analyst = f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA0=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss"
     ask = f"{analyst}; fss-analyst roc --json"
     print(f"two organisations apart: sealed by both, AUC {json.loads(project.as_person('party', ask))['auc']:.4f}")
 

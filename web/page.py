@@ -31,6 +31,10 @@ def party_page(campaign: Campaign, urls: list[str]) -> str:
     """The page for a campaign whose addresses at server 0 and 1 these are."""
     if campaign.scheme != "dcf":
         raise InvalidCampaign(f"the page makes keys of scheme dcf only; this campaign has {campaign.scheme}")
+    if campaign.kem != "x25519":
+        raise InvalidCampaign(
+            f"browsers cannot encrypt with {campaign.kem}, which this campaign requires: parties use fss-dealer"
+        )
     name = to_base64url(campaign.id)
     for url in urls:
         if not https.is_address(url) or urlsplit(url).path.rpartition("/")[2] != name:

@@ -15,6 +15,7 @@ DIGEST_TEXT = 43  # 32 bytes in unpadded base64url
 SIGNATURE, SIGNATURE_TEXT = 64, 86
 UPLOAD_HEADER = 64
 HASH = 32
+ENCRYPTION = 32 + 16  # HPKE's encapsulated key and tag
 SHARES_HEADER = 88
 FROZEN, STEP, NODE, FAN_OUT, LEAF = 81, 72, 20, 16, 256
 DONE = len('{"failures":[]}')
@@ -49,7 +50,12 @@ def shares(positions: Sequence[int] | None, count: int) -> int:
 
 def ours_party(campaign: Campaign) -> int:
     """One party and both servers: the descriptions, uploads of one key each, and what is said to them."""
-    return descriptions(campaign) + 2 * (UPLOAD_HEADER + ID + HASH + key(campaign) + proof(campaign) + DONE)
+    return descriptions(campaign) + 2 * (envelope() + key(campaign) + proof(campaign) + DONE)
+
+
+def envelope() -> int:
+    """What is around one key and its proof."""
+    return UPLOAD_HEADER + ENCRYPTION + ID + HASH
 
 
 def checking(campaign: Campaign, n: int) -> int:
@@ -69,10 +75,10 @@ def statements(n: int) -> int:
 
 
 def comparing(n: int) -> int:
-    """One server asks what the other has of n ids that both have: a few as they are, many by sixteen digests."""
+    """One server asks what the other has of n uploads that both have: ids and leaves of a few, digests of many."""
     depth = next(depth for depth in range(9) if n <= LEAF * FAN_OUT**depth)
     asked = f'{{"digest":"{"d" * DIGEST_TEXT}","freeze":1,"depth":{depth},"level":0,"nodes":[0],"after":null}}'
-    return len(asked) + (FAN_OUT * NODE if depth else ID * n)
+    return len(asked) + (FAN_OUT * NODE if depth else (ID + HASH) * n)
 
 
 def ours_peer(campaign: Campaign, n: int) -> int:

@@ -157,7 +157,7 @@ def parts(run: Run, bare: Count, campaign: Campaign) -> dict[str, float]:
     handshake, records = bare.bytes / bare.connections, bare.records / bare.connections
     bodies = {
         "campaign description": 1.0 * formulas.descriptions(campaign),
-        "envelope and answer": 2.0 * (formulas.UPLOAD_HEADER + formulas.ID + formulas.DONE),
+        "envelope and answer": 2.0 * (formulas.envelope() + formulas.DONE),
         "key": 2.0 * formulas.key(campaign),
         "proof": 2.0 * formulas.proof(campaign),
     }

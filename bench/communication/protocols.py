@@ -61,7 +61,8 @@ def run_ours(servers: Counted, study: Study) -> Run:
     meter = Meter(servers)
     for number, value in enumerate(study.values):
         receipt = pair.folder / name(campaign) / f"{number}.json"
-        with dealer.Sites(servers.urls(campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem") as sites:
+        token, ca = pair.upload_tokens[campaign.id], pair.folder / "ca.pem"
+        with dealer.Sites(servers.urls(campaign), token, ca, digest=campaign.digest) as sites:
             dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
         study.progress(1)
     pair.seal(campaign)

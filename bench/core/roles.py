@@ -18,6 +18,7 @@ from campaign.spec import Campaign
 from dealer.derive import Source
 from dealer.records import Options, from_file
 from dealer.sending import BATCH
+from harness.live import pledges
 
 DEPTH = 15
 PAPER, OURS = "paper-tree", "slice-tree"
@@ -88,7 +89,7 @@ def million(seed: int) -> None:
 def _dealer(args: argparse.Namespace) -> Result:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << 16) - 1}
     about = {"title": "Dealer", "question": "How much CPU?", "epsilon": 1.0}
-    campaign = Campaign.from_dict({**about, "id": bytes(32), "grid": grid})
+    campaign = Campaign.from_dict({**about, "id": bytes(32), "grid": grid, "servers": pledges(bytes(32))})
     rng = np.random.default_rng(args.seed)
     text = "value\n" + "\n".join(map(str, rng.integers(0, 1 << 16, 100_000))) + "\n"
     best = float("inf")
@@ -98,9 +99,9 @@ def _dealer(args: argparse.Namespace) -> Result:
         shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign, 0)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):
-                shared.envelope(server, slice(first, first + BATCH))
+                shared.sealed(server, slice(first, first + BATCH))
         best = min(best, time.process_time() - start)
-    what = "CPU seconds of a dealer for 100 000 values, D = 16: CSV to envelopes for both servers"
+    what = "CPU seconds of a dealer for 100 000 values, D = 16: CSV to encrypted uploads for both servers"
     return Result.at_most("dealer_100k_cpu_s", best, 1.5, what)
 
 

@@ -103,7 +103,7 @@ def main(argv: list[str]) -> int:
         _upload(out, patients, env)
         with step("the servers agree on the set of uploads and evaluate the whole curve"):
             program(["fss-server", "campaign", "seal", env["FSS_ID"]], env)
-        with Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA"], on_grid=True) as client:
+        with Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA0"], on_grid=True) as client:
             release = client.release()
         _show(release, patients)
         _show_bytes(pair, release.campaign, patients)

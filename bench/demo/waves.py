@@ -88,7 +88,8 @@ def run(pair: Pair, out: Path, year: Year) -> Trend:
     for line in (out / "campaign.env").read_text().splitlines():
         key, _, value = line.removeprefix("export ").partition("=")
         env[key] = shlex.split(value)[0]
-    with dealer.Sites(env["FSS_CAMPAIGN"].split(), env["FSS_UPLOAD_TOKEN"], Path(env["FSS_CA"])) as sites:
+    at, authorities = env["FSS_CAMPAIGN"].split(), [env["FSS_CA0"], env["FSS_CA1"]]
+    with dealer.Sites(at, env["FSS_UPLOAD_TOKEN"], authorities, digest=env["FSS_DIGEST"]) as sites:
         campaign = sites.fetch()
         for number, values in enumerate(tqdm(year.weeks, desc="a week passes", unit=" weeks"), 1):
             receipt = out / "hospitals" / f"week-{number:02}.receipt.json"
@@ -96,7 +97,7 @@ def run(pair: Pair, out: Path, year: Year) -> Trend:
             close(pair, campaign, number)
     with (
         step("the servers check and evaluate the last waves, an analyst fetches all releases"),
-        Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA"], on_grid=True) as client,
+        Client(env["FSS_CAMPAIGN"].split()[0], pair.servers[0].analyst, env["FSS_CA0"], on_grid=True) as client,
     ):
         wait(pair, campaign, weeks)
         return client.trend()

@@ -24,7 +24,7 @@ from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
 from campaign.envelopes import UPLOAD_TYPE
 from campaign.spec import Campaign
-from harness.live import Pair, envelopes, name
+from harness.live import Pair, name, sealed_envelopes
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much
 OVERLOAD = (0.6, 0.7)
@@ -125,7 +125,7 @@ def _send(load: Load, kind: str, clients: tuple[httpx.Client, ...], values: np.n
     token = load.pair.upload_tokens[campaign.id]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": UPLOAD_TYPE}
     path = f"/v1/campaigns/{name(campaign)}/uploads"
-    for client, data in zip(clients, envelopes(campaign, values), strict=False):
+    for client, data in zip(clients, sealed_envelopes(campaign, values), strict=False):
         _call(load, kind, lambda c=client, d=data: c.post(path, content=d, headers=headers))  # type: ignore[misc]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from bench.output import Result
 from bench.system.connection import Connection
 from bench.system.uploading import fill, new_campaign
+from campaign.sealed_uploads import seal_upload
 from harness.live import Pair, envelopes, name
 
 BITS = 8
@@ -31,7 +32,7 @@ def results(args: argparse.Namespace) -> list[Result]:
             if time.monotonic() - began > 3600:
                 raise RuntimeError("the keys were not erased within an hour")
             for _ in range(20):
-                body = envelopes(campaign, np.array([1]), 2)[0]
+                body = seal_upload(campaign, 0, envelopes(campaign, np.array([1]), 2)[0])
                 started = time.perf_counter()
                 connection.post(f"{path}/uploads", body)
                 longest = max(longest, time.perf_counter() - started)

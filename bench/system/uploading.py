@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.system.connection import Connection
 from campaign.spec import Campaign
-from harness.live import Pair, envelopes, name, pledges
+from harness.live import Pair, name, pledges, sealed_envelopes
 
 PER_REQUEST = 1000
 
@@ -32,7 +32,7 @@ def new_campaign(bits: int, **changes: object) -> Campaign:
 def bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
     rng = np.random.default_rng(seed)
     for start in range(0, count, per_request):
-        yield envelopes(campaign, rng.integers(0, 1 << campaign.bits, min(per_request, count - start)))
+        yield sealed_envelopes(campaign, rng.integers(0, 1 << campaign.bits, min(per_request, count - start)))
 
 
 def send(pair: Pair, role: int, campaign: Campaign, bodies: Sequence[bytes], connections: int) -> float:

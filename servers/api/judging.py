@@ -1,35 +1,38 @@
 """Reading the body of an upload: what will be rejected anyway is rejected before the body is read.
 
 The head of the request has been judged: campaign, token, media type, announced length. Here its first bytes are: the
-envelope's header, which says how many uploads follow, and the id of the first one. An upload whose id is stored
-already may be a retry, which is acknowledged at any time, so it is read.
+envelope's header, which says how many uploads follow, and the first one, which is encrypted apart from the others. An
+upload whose id is stored already may be a retry, which is acknowledged at any time, so it is read.
 """
 
 import asyncio
 
 from fastapi import Request
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, upload_bytes, upload_header
+from campaign.envelopes import UPLOAD_HEADER_BYTES, upload_header
 from campaign.errors import InvalidUpload, TooManyRows
+from campaign.sealed_uploads import open_first, sealed_bytes
+from client.hpke import HpkeKey
 from servers.api.requests import Incoming, server_of
 from servers.lifecycle import admission
 from servers.storage.campaigns import Entry
 
 
-async def read_upload(request: Request, entry: Entry, sender: str | None) -> bytes:
+async def read_upload(request: Request, entry: Entry, sender: str | None, key: HpkeKey) -> bytes:
     """The body of an upload, as long as its header says, or the problem for which it was not read."""
     server, campaign = server_of(request), entry.campaign
     incoming = Incoming(request, server.limits.of.body_bytes)
-    start = await incoming.start(UPLOAD_HEADER_BYTES + UPLOAD_ID_BYTES)
+    start = await incoming.start(UPLOAD_HEADER_BYTES)
     header, most = upload_header(start, campaign, server.role), server.limits.of.rows_per_request
-    count, first = header.count, start[UPLOAD_HEADER_BYTES:]
+    count = header.count
     if count > most:
         raise TooManyRows(f"a request has at most {most} uploads here, this one {count}; send several")
-    size = upload_bytes(campaign, count)
+    size = sealed_bytes(campaign, count)
     if incoming.announced not in (None, size):
-        raise InvalidUpload(f"{count} uploads make {size} bytes, got {incoming.announced}")
+        raise InvalidUpload(f"{count} uploads make {size} encrypted bytes, got {incoming.announced}")
     server.limits.uploads.take(count, incoming.token, incoming.address)
     if not incoming.is_whole:
+        first = open_first(await incoming.start(sealed_bytes(campaign, 1)), count, key.open)
         refusal = admission.refusal_at(campaign, server.clock())
         asked = admission.NewUploads(campaign.id, (), sender, refusal, header.wave)
         problem = await asyncio.to_thread(server.storage.uploads.refused_unread, asked, first, count)

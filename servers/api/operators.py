@@ -13,7 +13,18 @@ from campaign.wire import CampaignCreated, NewCampaign, read
 from servers.api import access
 from servers.api.access import OPERATOR
 from servers.api.acts import noted
-from servers.api.requests import BEARER, CAMPAIGN_BODY, CampaignId, OneWave, body, campaign_id, entry_of, parsed, takes
+from servers.api.requests import (
+    BEARER,
+    CAMPAIGN_BODY,
+    CampaignId,
+    OneWave,
+    WhichKem,
+    body,
+    campaign_id,
+    entry_of,
+    parsed,
+    takes,
+)
 from servers.api.sites import sites_of
 from servers.api.status import brief, status_of
 from servers.metrics import look
@@ -65,7 +76,7 @@ async def create(request: Request) -> JSONResponse:
     """Create a campaign here; do the same at the other server. Repeating it changes nothing."""
     server = access.require(request, OPERATOR)
     new, campaign = await parsed(_new_campaign, await body(request, CAMPAIGN_BODY))
-    server.identity.require_pledges(campaign, server.settings.peer_signing_key)
+    await server.hpke_keys.require_pledges(campaign)
     work = server.writer.run(lambda: server.storage.campaigns.add(campaign, new.upload_token, new.invitations))
     made = await noted(server, "create", to_base64url(campaign.id), work, title=campaign.title)
     created = CampaignCreated(id=to_base64url(campaign.id), digest=campaign.digest)
@@ -73,10 +84,11 @@ async def create(request: Request) -> JSONResponse:
 
 
 @router.get("/v1/pledges/{cid}", tags=["campaign"], dependencies=[BEARER])
-async def pledges(cid: CampaignId, request: Request) -> JSONResponse:
+async def pledges(cid: CampaignId, request: Request, kem: WhichKem = "x25519") -> JSONResponse:
     """What both servers pledge to a campaign of this id, for its field `servers`; it need not exist yet."""
-    server = access.require(request, OPERATOR)
-    mine, theirs = server.identity.pledge(campaign_id(cid)), await server.peer.pledge(campaign_id(cid))
+    server, wanted = access.require(request, OPERATOR), campaign_id(cid)
+    theirs = await server.hpke_keys.peer_pledge(wanted, kem)
+    mine = await server.hpke_keys.pledge(wanted, kem)
     both = (mine, theirs) if server.role == 0 else (theirs, mine)
     return JSONResponse({"servers": [pledge.model_dump(mode="json") for pledge in both]})
 
@@ -153,7 +165,7 @@ async def confirm(cid: CampaignId, request: Request) -> JSONResponse:
 
 @router.delete("/v1/campaigns/{cid}", tags=["campaign"], dependencies=[BEARER])
 async def delete(cid: CampaignId, request: Request) -> JSONResponse:
-    """Erase keys, tokens and noise seed on this server; the id is never used again."""
+    """Erase keys, tokens, noise seed and HPKE key on this server; the id is never used again."""
     server, campaign = access.require(request, OPERATOR), campaign_id(cid)
     await noted(server, "delete", cid, server.delete(campaign))
     return JSONResponse({"deleted": cid})

@@ -38,9 +38,12 @@ async def upload(cid: CampaignId, request: Request) -> Response:
     await server.guard.require()
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
-    data = await read_upload(request, entry, sender)
-    form = data, entry.campaign, server.role
-    wave, rows = admission.rows(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.rows, *form)
+    key = server.hpke_keys.known(entry.campaign)
+    if key is None:
+        key = await asyncio.to_thread(server.hpke_keys.of, entry.campaign)
+    data = await read_upload(request, entry, sender, key)
+    form = data, entry.campaign, server.role, key.open
+    wave, rows = admission.opened(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.opened, *form)
     del data, form  # the rows are a copy
     refusal = admission.refusal_at(entry.campaign, server.clock())
     failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, wave))

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 
 from campaign.envelopes import SHARES_TYPE, Shares, encode_shares
 from campaign.errors import InvalidQuery
+from campaign.hpke import Kem
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import CheckMessagesQuery, CheckSeed, PeerGroupsQuery, ShareQuery, read
 from fss.field import Words
@@ -171,9 +172,10 @@ async def about(request: Request) -> JSONResponse:
 
 
 @router.get("/v1/peer/pledges/{cid}", include_in_schema=False)
-async def pledge(cid: str, request: Request) -> JSONResponse:
-    """What this server pledges to a campaign of this id, which need not exist yet."""
-    return as_json(access.require(request, PEER).identity.pledge(campaign_id(cid)))
+async def pledge(cid: str, request: Request, kem: Kem = "x25519") -> JSONResponse:
+    """What this server pledges to a campaign of this id, which need not exist yet, signed."""
+    server = access.require(request, PEER)
+    return JSONResponse(await server.hpke_keys.signed_pledge(campaign_id(cid), kem))
 
 
 @router.post("/v1/peer/campaigns/{cid}/challenge", include_in_schema=False)

@@ -19,6 +19,7 @@ from campaign.errors import (
     InvalidQuery,
     UnknownCampaign,
 )
+from campaign.hpke import Kem
 from campaign.spec import ID_BYTES, from_base64url
 from client.tokens import hash_token
 from fss.challenge import MAX_WAVE
@@ -40,6 +41,7 @@ T = TypeVar("T")
 
 CampaignId = Annotated[str, Path(description="the campaign's id, unpadded base64url", examples=["AAEC" * 10 + "AwQ"])]
 Stratum = Annotated[str | None, Query(description="the name of a stratum; the first one if left out")]
+WhichKem = Annotated[Kem, Query(description="how uploads to the campaign will be encrypted")]
 Number = Annotated[int, Query(ge=0, le=MAX_WAVE, description="the number of a wave")]
 OneWave = Annotated[int | None, Query(ge=1, le=MAX_WAVE, description="the number of a wave, of a campaign of waves")]
 

@@ -36,6 +36,7 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
         "checked": campaign.checked,
         "rejected": wave.rejected,
         **server.guard.shown(),
+        "hpke_key_lost": server.hpke_keys.is_lost(campaign),
     }
     if campaign.waves is not None:
         about |= {"wave": wave.number, "consent": campaign.consent(wave.number)}

@@ -28,6 +28,7 @@ from campaign.errors import (
     WaveClosed,
     WaveNotOpen,
 )
+from campaign.sealed_uploads import Opener, open_upload
 from campaign.spec import TIME_FORMAT, Campaign
 
 # How often a campaign or an invitation may be filled anew by withdrawing: it bounds the ids to be remembered.
@@ -112,6 +113,11 @@ def refusal_at(campaign: Campaign, now: datetime) -> Problem | None:
 
 def is_closed(campaign: Campaign, now: datetime) -> bool:
     return campaign.ends is not None and now >= campaign.ends
+
+
+def opened(data: bytes, campaign: Campaign, role: int, open_part: Opener) -> tuple[int, list[Row]]:
+    """The wave and the uploads of what travelled, decrypted."""
+    return rows(open_upload(data, campaign, role, open_part), campaign, role)
 
 
 def rows(data: bytes, campaign: Campaign, role: int) -> tuple[int, list[Row]]:

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
 from campaign.spec import Campaign, to_base64url
-from servers.storage import dialects, history
+from servers.storage import dialects, history, pledges
 from servers.storage.database import Transaction, forget
 from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEAVING, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
 
@@ -86,12 +86,13 @@ class Campaigns:
             return db.execute(_INVITED, {"campaign": campaign_id, "token": token}).first() is not None
 
     def delete(self, campaign_id: bytes) -> None:
-        """Erase keys, tokens and noise seed; a tombstone keeps the id from being used again. Can be repeated."""
+        """Erase keys, tokens, noise seed and HPKE key; a tombstone keeps the id from being used again. Repeatable."""
         with Transaction(self._engine) as db:
             with suppress(CampaignDeleted):
                 entry(db, campaign_id)
             number = db.execute(sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id)).scalar_one()
             dialects.of(self._engine).drop_uploads(db, number)
+            pledges.erase(db, campaign_id)
             for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, LEAVING, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}

@@ -38,6 +38,14 @@ WAVES = sa.Table(
     sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
     sa.Column("erased", sa.Boolean, nullable=False),  # its keys, after the last release that they are in
 )
+# The salts of this server's HPKE keys, from the first pledge to a campaign of an id until the campaign is deleted.
+PLEDGES = sa.Table(
+    "pledges",
+    META,
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("campaign", sa.LargeBinary(32), nullable=False, unique=True),
+    sa.Column("salt", sa.LargeBinary(32), nullable=False),
+)
 UPLOADS = sa.Table(
     "uploads",
     META,

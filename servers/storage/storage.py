@@ -21,6 +21,7 @@ from servers.storage.history import History
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
 from servers.storage.migrate import SCHEMA, newest, upgrade
+from servers.storage.pledges import Pledges
 from servers.storage.sites import Sites
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
@@ -39,6 +40,7 @@ class Storage:
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
         self.sites, self.actions = Sites(self.engine), Actions(self.engine)
+        self.pledges = Pledges(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
         self.history = History(self.engine)
         if look:

@@ -70,7 +70,7 @@ def test_bodies_have_exactly_the_bytes_of_the_formulas(measured: Found) -> None:
     for run in of(measured, pointwise.NAME):
         assert run.bodies["party"] == 2 * run.n * run.queries * 28
     for run in of(measured, OURS):
-        assert run.bodies["party"] > 2 * run.n * (48 + 16 + 24 * run.bits + 24)
+        assert run.bodies["party"] > 2 * run.n * (64 + 48 + 16 + 32 + 24 * run.bits + 24)
 
 
 def test_requests_and_connections_are_those_of_the_protocols(measured: Found) -> None:
@@ -91,7 +91,7 @@ def test_the_parts_of_our_bytes_are_all_of_them(measured: Found) -> None:
     whole = next(run.per_party for run in of(measured, OURS) if (run.n, run.bits) == (SMALL.n, SMALL.bits))
     assert sum(measured.parts.values()) == pytest.approx(whole)
     assert min(measured.parts.values()) > 0
-    assert measured.parts["key"] == 2 * (24 * SMALL.bits + 24)
+    assert measured.parts["key"] == 2 * (24 * (SMALL.bits - 4) + 32 + 16 * 8)
 
 
 def test_every_row_says_whether_it_was_measured(measured: Found) -> None:
@@ -170,9 +170,9 @@ def test_a_party_cannot_answer_a_question_twice(pairs: tuple[Counted, Counted]) 
     campaign, rng = study_campaign(5, np.random.default_rng(3).bytes(32)), np.random.default_rng(3)
     baseline.pair.hold(pointwise.NAME, campaign, [(bytes(32), b"")] * 2)
     share, _ = pointwise.split(3, 7, bytes(16), rng.bytes)
-    statuses = [baseline.pair.upload(0, campaign, share).status_code for _ in range(2)]
+    statuses = [baseline.pair.upload_sealed(0, campaign, share).status_code for _ in range(2)]
     assert statuses == [204, 409]
-    assert baseline.pair.upload(0, campaign, share, "another token").status_code == 401
+    assert baseline.pair.upload_sealed(0, campaign, share, "another token").status_code == 401
 
 
 def request_counting(context: ssl.SSLContext, port: int, request: bytes) -> tuple[int, int, bytes]:

@@ -18,22 +18,24 @@ from tests.campaign.helpers import LINEAR, campaign
 
 def test_frozen_digest() -> None:
     """Stored campaigns depend on it."""
-    pledges = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E"}] * 2
+    pledges = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E", "hpke_key": "A" * 42 + "I"}] * 2
     times = {"opens": "2026-01-01T00:00:00Z", "closes": "2026-06-30T20:00:00+02:00"}
     frozen = campaign(strata=["no", "yes"], servers=pledges, checked=True, **times)
     assert frozen.canonical.decode() == (
         '{"admission":"open","checked":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
         '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
-        '"kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree","min_uploads":100,'
-        '"opens":"2026-01-01T00:00:00Z",'
+        '"kem":"x25519","kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree",'
+        '"min_uploads":100,"opens":"2026-01-01T00:00:00Z",'
         '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","seal":"by-consent",'
         '"servers":[{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
+        '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
+        '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
         '"title":"Risk score","unit":"","value_name":"","waves":null}'
     )
-    assert to_base64url(frozen.digest) == "x18SDPEb6xNwt1kH4IWnu4VL3Inpiio3PU9TTQjg0Ww"
+    assert to_base64url(frozen.digest) == "Rj-B0zhfh0411p9K456-jkn866IP-08pH6284HKSgfg"
 
 
 text = st.text(st.characters(exclude_categories=["C", "Z", "M"]), min_size=1, max_size=40).filter(is_text)

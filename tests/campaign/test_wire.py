@@ -61,8 +61,8 @@ def test_an_envelope_round_trips() -> None:
     ("data", "message"),
     [
         (b"", "header of 64 bytes, got 0"),
-        (b"X" + ENVELOPE[1:], "not an upload of version 3"),
-        (ENVELOPE[:4] + b"\2" + ENVELOPE[5:], "not an upload of version 3"),
+        (b"X" + ENVELOPE[1:], "not an upload of version 4"),
+        (ENVELOPE[:4] + b"\2" + ENVELOPE[5:], "not an upload of version 4"),
         (ENVELOPE[:6] + b"\1" + ENVELOPE[7:], "keys, of kind 0; this one is of kind 1"),
         (ENVELOPE[:60] + b"\1" + ENVELOPE[61:], "proofs of this campaign have 0 bytes, the upload says 1"),
         (ENVELOPE[:5] + b"\1" + ENVELOPE[6:], "for server 1, but was sent to server 0"),
@@ -106,7 +106,7 @@ def test_an_envelope_with_proofs_is_laid_out_as_documented_and_round_trips() -> 
     assert sent.proofs is not None
     data = encode_uploads(CHECKED, sent)
     assert len(data) == upload_bytes(CHECKED, 5) == 64 + 5 * (ENTRY + PROOF)
-    body = b"FSSU" + bytes([3, 1, 0, 0]) + CHECKED.digest + struct.pack("<IIQII", 0, 5, 5, ENTRY - 48, PROOF)
+    body = b"FSSU" + bytes([4, 1, 0, 0]) + CHECKED.digest + struct.pack("<IIQII", 0, 5, 5, ENTRY - 48, PROOF)
     for i in range(5):
         body += sent.ids[i].tobytes() + sent.others[i].tobytes()
         body += sent.keys[i : i + 1].to_bytes() + sent.proofs[i : i + 1].to_bytes()

@@ -20,6 +20,7 @@ import httpx
 import numpy as np
 
 from campaign.envelopes import UPLOAD_TYPE, upload_rows
+from campaign.sealed_uploads import seal_upload
 from client.tokens import hash_token, new_token
 from harness.dask import Dask
 from harness.fleet import Fleet
@@ -177,6 +178,7 @@ class Play:
         token = self._fleet.upload_tokens.setdefault(self._campaign.id, new_token("upload"))
         campaign = self._campaign.model_dump(mode="json", by_alias=True)
         for role in (0, 1):
+            self._fleet.plant(role, self._campaign.id)
             with self._fleet.operator(role) as client:
                 body = {"campaign": campaign, "upload_token": hash_token(token), "invitations": []}
                 assert client.post("/v1/campaigns", json=body).status_code in (200, 201)
@@ -205,7 +207,8 @@ class Play:
                 token = self._fleet.upload_tokens[self._campaign.id]
                 with self._fleet.client(role, token, timeout=10) as client:
                     path = f"/v1/campaigns/{name(self._campaign)}/uploads"
-                    answer = client.post(path, content=data, headers={"Content-Type": UPLOAD_TYPE})
+                    sealed = seal_upload(self._campaign, role, data)
+                    answer = client.post(path, content=sealed, headers={"Content-Type": UPLOAD_TYPE})
                 if answer.status_code == 200 and answer.json() == {"failures": []}:
                     self._model.upload_acknowledged(role, ids)
                     return True

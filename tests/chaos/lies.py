@@ -174,7 +174,7 @@ def _party(pair: Pair, campaign: Campaign, fronts: list[Liar], receipt: Path, rn
     urls = [f"{front.url}/v1/campaigns/{name(campaign)}" for front in fronts]
     attempts = rng.choice([1, 1, 2])
     token = pair.upload_tokens[campaign.id]
-    sites = Sites(urls, token, pair.folder / "ca.pem", timeout_s=TIMEOUT_S, attempts=attempts)
+    sites = Sites(urls, token, pair.folder / "ca.pem", digest=campaign.digest, timeout_s=TIMEOUT_S, attempts=attempts)
     return LiedTo(campaign, sites, receipt)
 
 

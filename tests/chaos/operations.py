@@ -16,6 +16,7 @@ import numpy as np
 
 from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_TYPE
 from campaign.errors import Problem, parse_problem
+from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign, Placed, from_base64url
 from client.tokens import hash_token
 from dealer.receipt import Part, opened
@@ -72,6 +73,7 @@ class Play:
         campaign = self.model.campaign.model_dump(mode="json", by_alias=True)
         body = {"campaign": campaign, "upload_token": hash_token(self.token)}
         token = self.world.pair.servers[role].operator
+        self.world.pair.plant(role, self.model.campaign.id)
         return self.call(role, token, "POST", "/v1/campaigns", json=body) is not None
 
     def upload(self, role: int, batch: Batch) -> bool:
@@ -86,8 +88,8 @@ class Play:
 
     def _send(self, role: int, envelope: bytes, ids: set[bytes]) -> set[bytes]:
         """The ids that the server says are stored."""
-        headers = {"Content-Type": UPLOAD_TYPE}
-        answer = self.call(role, self.token, "POST", f"{self.path}/uploads", content=envelope, headers=headers)
+        headers, data = {"Content-Type": UPLOAD_TYPE}, seal_upload(self.model.campaign, role, envelope)
+        answer = self.call(role, self.token, "POST", f"{self.path}/uploads", content=data, headers=headers)
         if answer is None:
             return set()
         return ids - {from_base64url(failure["id"], 16, "an id") for failure in answer["failures"]}
@@ -158,7 +160,8 @@ class Party:
         self._play, self._receipt, self._rng = play, receipt, random.Random(seed)
         self._placed = Placed(np.array(_positions(play.model.campaign, count, self._rng)), 0, 0)
         urls = [f"https://127.0.0.1:{link.port}{play.path}" for link in play.world.to_server]
-        self._sites = Sites(urls, play.token, ca=play.world.pair.folder / "ca.pem", timeout_s=1.5, attempts=3)
+        ca, digest = play.world.pair.folder / "ca.pem", play.model.campaign.digest
+        self._sites = Sites(urls, play.token, ca, digest=digest, timeout_s=1.5, attempts=3)
         self.done = False
 
     def go_on(self, interrupt: bool) -> None:

@@ -51,11 +51,17 @@ def test_errors_without_a_file_are_told_too(capsys: pytest.CaptureFixture[str]) 
 
 def send(*args: str, **env: str) -> Done:
     command = ["upload", "--campaign", *ADDRESSES, "--value", "3", "--yes", *args]
-    return call(dealer.cli.main, *command, env={"FSS_UPLOAD_TOKEN": "x", "FSS_CA": "", **env})
+    return call(dealer.cli.main, *command, env={"FSS_UPLOAD_TOKEN": "x", "FSS_CA0": "", "FSS_DIGEST": "A" * 43, **env})
 
 
 def ask(*args: str, **env: str) -> Done:
-    return call(analyst.cli.main, "quantile", ADDRESSES[0], *args, env={"FSS_ANALYST_TOKEN": "x", "FSS_CA": "", **env})
+    return call(
+        analyst.cli.main,
+        "quantile",
+        ADDRESSES[0],
+        *args,
+        env={"FSS_ANALYST_TOKEN": "x", "FSS_CA0": "", "FSS_DIGEST": "A" * 43, **env},
+    )
 
 
 @pytest.mark.parametrize("run", [send, ask])
@@ -66,7 +72,7 @@ def test_authorities_that_cannot_be_used_are_one_line(run: Callable[..., Done], 
         (tmp_path, "there is no such file with a certificate authority"),
         (tmp_path / "text.pem", "this is not a certificate authority in PEM"),
     ):
-        for done in (run("--ca", str(ca)), run(FSS_CA=str(ca))):
+        for done in (run("--ca", str(ca)), run(FSS_CA0=str(ca))):
             assert (done.returncode, len(done.stderr.splitlines())) == (65, 1)
             assert f"{ca}: {message}" in done.stderr
 

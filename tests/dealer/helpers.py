@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import dealer
-from campaign.spec import Campaign
+from campaign.spec import Campaign, to_base64url
 from dealer.cli import main
 from harness.live import ROOT, Pair, name
 from tests.chaos.liar import Liar
@@ -30,13 +30,23 @@ def sites(pair: Pair, campaign: Campaign, token: str | None = None, liar: Liar |
     """Patient with an honest server; a liar is asked once."""
     attempts = 6 if liar is None else 1
     token = token or pair.upload_tokens[campaign.id]
-    return dealer.Sites(urls(pair, campaign, liar), token, pair.folder / "ca.pem", attempts=attempts)
+    return dealer.Sites(
+        urls(pair, campaign, liar), token, pair.folder / "ca.pem", digest=campaign.digest, attempts=attempts
+    )
 
 
-def run(pair: Pair, campaign: Campaign, *args: str, stdin: str = "", cwd: Path = ROOT, command: str = "upload") -> Done:
+def run(
+    pair: Pair, campaign: Campaign, *args: str, stdin: str = "", cwd: Path = ROOT, command: str = "upload", **env: str
+) -> Done:
     """fss-dealer."""
     line = [command, "--campaign", *urls(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
-    return call(main, *line, stdin=stdin, cwd=cwd, env={"FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id]})
+    return call(
+        main,
+        *line,
+        stdin=stdin,
+        cwd=cwd,
+        env={"FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "FSS_DIGEST": to_base64url(campaign.digest), **env},
+    )
 
 
 def stored(pair: Pair, campaign: Campaign) -> list[int]:

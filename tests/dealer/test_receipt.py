@@ -88,7 +88,7 @@ def network(pair: Pair) -> Iterator[Liar]:
 
 def behind(network: Liar, campaign: Campaign, at: dealer.Sites, pair: Pair) -> dealer.Sites:
     urls = [f"{network.url}/v1/campaigns/{name(campaign)}", at.urls[1]]
-    return dealer.Sites(urls, at.token, pair.folder / "ca.pem", attempts=1)
+    return dealer.Sites(urls, at.token, pair.folder / "ca.pem", digest=campaign.digest, attempts=1)
 
 
 def test_the_liar_s_confirmation_alone_is_not_enough(pair: Pair, liar: Liar, network: Liar) -> None:

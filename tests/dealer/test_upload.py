@@ -15,6 +15,7 @@ import pytest
 import dealer
 from campaign.envelopes import decode_uploads
 from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
+from campaign.spec import to_base64url
 from fss.challenge import derive
 from fss.check import accept, sum_and_messages
 from harness.live import ROOT, Pair, name
@@ -116,7 +117,12 @@ def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path) -> None:
         campaign = make(pair)
         placed = dealer.share([1, 2, 3], campaign).placed
         at = dealer.Sites(
-            urls(pair, campaign), pair.upload_tokens[campaign.id], pair.folder / "ca.pem", timeout_s=60, attempts=2
+            urls(pair, campaign),
+            pair.upload_tokens[campaign.id],
+            pair.folder / "ca.pem",
+            digest=campaign.digest,
+            timeout_s=60,
+            attempts=2,
         )
         pair.stop(1)
         receipt = tmp_path / "r.json"
@@ -146,7 +152,8 @@ def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tm
     (tmp_path / "v.csv").write_text("days\n" + "\n".join(map(str, values)) + "\n")
     command = [sys.executable, "-m", "dealer.cli", "upload", "--campaign", *urls(pair, campaign), "--yes"]
     command += ["--ca", str(pair.folder / "ca.pem"), "--csv", "v.csv", "--column", "days", "--receipt", "r.json"]
-    env = {**os.environ, "FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "PYTHONPATH": str(ROOT)}
+    known = {"FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "FSS_DIGEST": to_base64url(campaign.digest)}
+    env = {**os.environ, **known, "PYTHONPATH": str(ROOT)}
     for parts in (0, 1, 4):  # as far as it may come before it is killed
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while process.poll() is None and _done(tmp_path / "r.json") < parts:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from campaign.envelopes import UPLOAD_TYPE
+from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign, to_base64url
 from harness.live import Pair, envelopes, name
 from servers.api.app import ROUTES as ROOMS
@@ -154,7 +155,7 @@ def test_no_secret_in_any_answer_or_log(pair: Pair) -> None:
         {"content": b"{"},
         {"json": {"upper_ends": [0.5, 1.0], "epsilon": 0.5}},
         {"json": {"digest": to_base64url(campaign.digest), "positions": "all"}},
-        {"content": data[0], "headers": {"Content-Type": UPLOAD_TYPE}},
+        {"content": seal_upload(campaign, 0, data[0]), "headers": {"Content-Type": UPLOAD_TYPE}},
     ]
     for token in [*known.values(), None]:
         with pair.client(0, token) as client:

@@ -108,6 +108,7 @@ def test_a_large_campaign_is_read_in_a_process_of_its_own(pair: Pair) -> None:
     hashes = [hash_token(secrets.token_hex(8)) for _ in range(20_000)]
     body = {"campaign": fields, "invitations": hashes}
     assert len(json.dumps(body)) > 1 << 20
+    pair.plant(0, invited.id)
     created = post(pair, "/v1/campaigns", json.dumps(body).encode(), operator=True)
     assert created.status_code == 201, created.text
     wrong = post(pair, "/v1/campaigns", json.dumps({**body, "campaign": {**fields, "epsilon": -1}}).encode(), True)

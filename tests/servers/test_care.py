@@ -55,6 +55,7 @@ def test_a_well_server(pair: Pair) -> None:
         "peer's",
         "disk",
         "database",
+        "HPKE",
         "history",
         "clock",
         "peer",

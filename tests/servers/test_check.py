@@ -192,6 +192,11 @@ def test_a_server_tells_its_part_of_one_challenge_only(pair: Pair) -> None:
 def test_a_campaign_needs_the_servers_own_pledges(pair: Pair) -> None:
     campaign = new_campaign(checked=True)
     fields = campaign.model_dump(mode="json", by_alias=True)
+    with pair.operator(0) as client:
+        answer = client.post("/v1/campaigns", json={"campaign": fields, "upload_token": "0" * 64})
+        assert (answer.status_code, "server 0 made no pledge" in answer.json()["detail"]) == (422, True)
+    for role in (0, 1):
+        pair.plant(role, campaign.id)
     for change, message in (
         (None, "no pledges"),
         (list(reversed(fields["servers"])), "servers.0: this is not what server 0 pledges"),

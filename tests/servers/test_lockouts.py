@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE
+from campaign.envelopes import UPLOAD_TYPE
 from campaign.errors import TooManyRequests
+from campaign.sealed_uploads import seal_upload, sealed_bytes
 from campaign.spec import Campaign
 from client.tokens import hash_token, new_token
 from harness import attacks
@@ -98,7 +99,7 @@ def test_what_the_first_bytes_tell_is_rejected_before_the_rest(pair: Pair, is_ch
         (make(pair), 0, "invalid-upload"),
     ]
     for campaign, rows, code in cases:
-        begin = attacks.long_begin(campaign, rows)[: UPLOAD_HEADER_BYTES + UPLOAD_ID_BYTES]
+        begin = attacks.long_begin(campaign, rows)
         head = attacks.upload_head(pair, campaign, CHUNKED if is_chunked else attacks.announced(campaign, rows or ROWS))
         assert begun(pair, head, attacks.chunk(begin) if is_chunked else begin)[1] == code
         assert pair.status(campaign)["uploads"] in (0, 1, 20)
@@ -125,10 +126,10 @@ def test_a_long_retry_is_acknowledged_after_sealing(pair: Pair) -> None:
         assert pair.upload(role, campaign, both[role]).status_code == 200
     pair.seal(campaign)
     with closing(attacks.connect(pair)) as connection:
-        head = attacks.upload_head(pair, campaign, f"Content-Length: {len(both[0])}")
-        connection.sendall(head + both[0][:100])
+        data, first = seal_upload(campaign, 0, both[0]), sealed_bytes(campaign, 1)
+        connection.sendall(attacks.upload_head(pair, campaign, f"Content-Length: {len(data)}") + data[:first])
         time.sleep(0.1)  # so that it is judged by its first bytes
-        connection.sendall(both[0][100:])
+        connection.sendall(data[first:])
         assert attacks.answer(connection) == (200, b'{"failures":[]}')
 
 
@@ -157,13 +158,14 @@ def test_a_request_that_fails_whole_for_one_reason_gets_one_line(pair: Pair) -> 
 def test_an_address_has_its_share_and_no_more(pair: Pair) -> None:
     """It holds what it sent until it is answered; others are not refused, and small requests never are."""
     campaign = make(pair)
-    many = envelopes(campaign, np.arange(1000) % 10)[0]
+    plain = envelopes(campaign, np.arange(1000) % 10)[0]
+    many = seal_upload(campaign, 0, plain)
     assert len(many) > UNCOUNTED + SHARE
     head = attacks.upload_head(pair, campaign, f"Content-Length: {len(many)}")
     with closing(attacks.connect(pair)) as slow:
         slow.sendall(head + many[:-1])
         time.sleep(0.3)
-        assert attacks.send(pair, campaign, many, MINE)[0] == 429
+        assert attacks.send(pair, campaign, plain, MINE)[0] == 429
         assert attacks.watch(pair, campaign, 3, MINE).statuses == {200}
         with closing(attacks.connect(pair, source=OTHERS)) as other:  # the token's share is not its address's
             body = many[: UNCOUNTED + 1000]
@@ -173,7 +175,7 @@ def test_an_address_has_its_share_and_no_more(pair: Pair) -> None:
             assert attacks.answer(slow)[0] == 200
             other.sendall(many[len(body) :])
             assert attacks.answer(other)[0] == 200
-        assert attacks.send(pair, campaign, many, MINE)[0] == 200  # let go
+        assert attacks.send(pair, campaign, plain, MINE)[0] == 200  # let go
 
 
 def test_bytes_are_held_by_token_address_and_in_all() -> None:

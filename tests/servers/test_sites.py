@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from campaign.errors import CampaignSealed, InvalidCampaign, Problem, SiteExists, SiteRevoked, UnknownSite
-from campaign.spec import Campaign
+from campaign.spec import Campaign, to_base64url
 from client.tokens import hash_token
 from dealer.cli import main as dealer
 from harness.live import Pair, envelopes, name
@@ -178,7 +178,8 @@ def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) 
     page = mary.read_text()
     for fact in (*(pair.url(role) for role in (0, 1)), *sheets.fingerprints(pair.folder / "ca.pem"), "fss-dealer"):
         assert fact in page
-    assert (tmp_path / "s" / "ca.pem").read_text() == (pair.folder / "ca.pem").read_text()
+    for role in (0, 1):
+        assert (tmp_path / "s" / f"ca{role}.pem").read_text() == (pair.folder / "ca.pem").read_text()
 
     other = _run(pair, "sites", "add", cid, "St. Mary", "--quota", "11", "--out", "s", cwd=tmp_path)
     assert "with a quota of 10; to change it: fss-server campaign sites quota" in other.stderr
@@ -234,7 +235,8 @@ def test_a_site_with_a_new_token_takes_back_what_it_sent_with_the_old_one(pair: 
 
     def dealer_says(command: str, token: str, *more: str) -> Done:
         about = ["--campaign", *addresses, "--ca", ca, "--token-file", str(tmp_path / token)]
-        return call(dealer, command, *about, "--receipt", str(tmp_path / "receipt"), *more)
+        env = {"FSS_DIGEST": to_base64url(campaign.digest)}
+        return call(dealer, command, *about, "--receipt", str(tmp_path / "receipt"), *more, env=env)
 
     assert dealer_says("upload", "old", "--value", "0.5", "--yes").returncode == 0
     for role in (0, 1):

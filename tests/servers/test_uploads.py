@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from campaign.envelopes import UPLOAD_TYPE
+from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign
 from harness.live import Pair, envelopes, name
 from tests.servers.conftest import new_campaign, values
@@ -127,7 +128,8 @@ def test_media_type_and_size(pair: Pair) -> None:
             for _ in range(500):
                 yield bytes(1 << 16)
 
-        for begin, refused in ((some(campaign)[0], (413, "body-too-large")), (bytes(100), (400, "invalid-upload"))):
+        begun = seal_upload(campaign, 0, some(campaign)[0])
+        for begin, refused in ((begun, (413, "body-too-large")), (bytes(100), (400, "invalid-upload"))):
             large = client.post(path, content=endless(begin), headers={"Content-Type": UPLOAD_TYPE})
             assert (large.status_code, code(large)) == refused
 

@@ -9,6 +9,7 @@ from tests.oracle.page import specified
 
 page = specified()
 SECRETS = bytes(range(200, 232)), bytes(range(40, 72))
+SALT = bytes(range(100, 132))  # of their HPKE keys
 
 
 def named(name: str, count: int) -> bytes:
@@ -64,7 +65,7 @@ def _campaigns() -> dict[str, dict[str, Any]]:
     for name, fields in found.items():
         fields["id"] = page.text(_id(name))
     for name in ("risk", "checked points"):
-        found[name]["servers"] = [page.pledge(secret, b, _id(name)) for b, secret in enumerate(SECRETS)]
+        found[name]["servers"] = [page.pledge(secret, b, _id(name), SALT) for b, secret in enumerate(SECRETS)]
     return found
 
 
@@ -91,6 +92,7 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     ids = [named(f"{name} upload {i}", 16) for i in range(count)]
     wave = 3 if "waves" in fields else 0
     shares, _ = page.shares_of(fields, positions, bits, rand)
+    envelopes = page.deal(fields, positions, bits, rand, ids, wave)
     entries = [i + page.leaf(i, wave, 1, a, b) for i, a, b in zip(ids, *shares, strict=True)]
     return {
         "name": name,
@@ -103,11 +105,20 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         ],
         "rand": rand.hex(),
         "ids": [i.hex() for i in ids],
-        "envelopes": [data.hex() for data in page.deal(fields, positions, bits, rand, ids, wave)],
+        "envelopes": [data.hex() for data in envelopes],
+        **({"sealed": _sealed(name, fields, envelopes)} if "servers" in fields else {}),
         "wave": wave,
         "entries": [entry.hex() for entry in entries],
         "checksum": page.set_checksum(entries).hex(),
     }
+
+
+def _sealed(name: str, fields: dict[str, Any], envelopes: list[bytes]) -> list[str]:
+    """As they travel to servers with these secrets."""
+    keys = [page.x25519_public(page.hpke_secret(secret, "x25519", _id(name), SALT)) for secret in SECRETS]
+    assert [page.text(key) for key in keys] == [server["hpke_key"] for server in fields["servers"]]
+    ephemerals = [[named(f"{name} ephemeral {b} {part}", 32) for part in range(2)] for b in (0, 1)]
+    return [page.sealed_upload(keys[b], envelopes[b], ephemerals[b]).hex() for b in (0, 1)]
 
 
 def bad_envelopes(case: dict[str, Any]) -> list[dict[str, str]]:
@@ -180,6 +191,11 @@ def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
         "a commitment of 31 bytes": {
             "servers": [{**fields["servers"][0], "commitment": page.text(bytes(31))}, fields["servers"][1]]
         },
+        "an HPKE key of 31 bytes": {
+            "servers": [{**fields["servers"][0], "hpke_key": page.text(bytes(31))}, fields["servers"][1]]
+        },
+        "HPKE keys of another KEM": {"kem": "mlkem768x25519"},
+        "a KEM nobody knows": {"kem": "p256"},
         "more bits than keys can be checked over": {"grid": {**grid, "to": 10000.0}},
     }
     return [

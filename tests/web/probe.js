@@ -1,17 +1,19 @@
 // What the tests call of the party's modules, on one object.
 
 import { encrypt, expandKey, slice } from "../../web/party/aes.js";
-import { fromHex, toHex, utf8 } from "../../web/party/bytes.js";
+import { fromHex, toBase64url, toHex, utf8 } from "../../web/party/bytes.js";
 import { Campaign, checkAnswer, digestOf, readCampaign } from "../../web/party/campaign.js";
 import { Generator, KeyType } from "../../web/party/dcf.js";
 import { Source } from "../../web/party/derive.js";
 import { Sealer } from "../../web/party/envelope.js";
+import { isSupported, schedule, seal } from "../../web/party/hpke.js";
 import { multiply, putElement, settle } from "../../web/party/field.js";
 import { readGrid } from "../../web/party/grid.js";
 import { readJson, writeJson } from "../../web/party/json.js";
 import { shake256, turboShake128 } from "../../web/party/keccak.js";
 import { PROOF_RAND_WORDS, Prover, proofBytes } from "../../web/party/proof.js";
 import { place, readCsv } from "../../web/party/records.js";
+import { sealUpload, sealedBytes } from "../../web/party/sealed.js";
 import { hmacSha256, sha256 } from "../../web/party/sha256.js";
 import { isAddress, isText, shownPlainly } from "../../web/party/text.js";
 
@@ -69,6 +71,25 @@ globalThis.probe = {
     const rand = shake256(utf8(`${seed} rand ${bits}`), count * (proved ? 184 : 32));
     return keys(bits, binder, alphas, rand, proved).map((out) => toHex(sha256(out)));
   },
+  hpkeSupported: isSupported,
+  hpkeSchedule(shared, info) {
+    const { key, nonce } = schedule(fromHex(shared), fromHex(info));
+    return [toHex(key), toHex(nonce)];
+  },
+  // With a key pair that is known, where one is given.
+  async hpkeSeal(publicKey, info, plaintext, known) {
+    let pair = null;
+    if (known) {
+      const [d, x] = known.map((hex) => toBase64url(fromHex(hex)));
+      const about = { kty: "OKP", crv: "X25519", x }, take = (key, uses) => crypto.subtle.importKey("jwk", key, "X25519", true, uses);
+      pair = { privateKey: await take({ ...about, d }, ["deriveBits"]), publicKey: await take(about, []) };
+    }
+    return toHex(await seal(fromHex(publicKey), fromHex(info), fromHex(plaintext), pair));
+  },
+  async sealedUpload(text, server, envelope) {
+    return toHex(await sealUpload(readCampaign(text), server, fromHex(envelope)));
+  },
+  sealedBytes: (text, count) => sealedBytes(readCampaign(text), count),
   digest: (text) => toHex(digestOf(readJson(text))),
   rewrite: (text) => writeJson(readJson(text)),
   campaign(text) {

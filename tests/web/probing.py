@@ -1,4 +1,4 @@
-"""The party's JavaScript, called from Python: in Chromium, on an empty page."""
+"""The party's JavaScript, called from Python: in Chromium, on a page without a script."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +8,8 @@ from selenium.webdriver import Chrome
 
 from web.join import joined
 
-SOURCE = joined(Path(__file__).with_name("probe.js"))
+HERE = Path(__file__).with_name("probe.js")
+SOURCE = joined(HERE)
 
 
 class Probe:
@@ -16,7 +17,7 @@ class Probe:
 
     def __init__(self, driver: Chrome, change: Callable[[str], str] = str) -> None:
         self._driver = driver
-        driver.get("about:blank")
+        driver.get(HERE.as_uri())  # a page of a secure context, which WebCrypto needs
         driver.execute_script(change(SOURCE))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ import pytest
 from selenium.common.exceptions import JavascriptException
 from selenium.webdriver import Chrome
 
+from campaign.errors import Problem
 from tests.web import checks
 from tests.web.probing import SOURCE, Probe
 
@@ -24,6 +25,8 @@ CHECKS = {
         checks.tables,
         checks.refusals,
         checks.texts,
+        checks.hpke,
+        checks.sealed_uploads,
     )
 }
 
@@ -39,6 +42,16 @@ def test_forty_thousand_random_keys(probe: Probe) -> None:
 
 # What is broken, how, and the check that must notice.
 MUTANTS = [
+    ("hpke", '"eae_prk"', '"eae_key"'),
+    ("hpke", "concat(enc, publicKey), 32", "concat(publicKey, enc), 32"),
+    ("hpke", '"info_hash", info', '"info_hash", NOTHING'),
+    ("hpke", '"base_nonce", context, 12', '"key", context, 12'),
+    ("hpke", "tagLength: 128", "tagLength: 96"),
+    ("sealed_uploads", "setUint32(0, number, true)", "setUint32(0, 0, true)"),
+    ("sealed_uploads", "last ? 1 : 0", "1"),
+    ("sealed_uploads", "parts[1].subarray(0, ENCAPSULATED_BYTES)", "new Uint8Array(32)"),
+    ("sealed_uploads", "campaign.hpkeKeys[server]", "campaign.hpkeKeys[0]"),
+    ("refusals", '!== "x25519")', '=== "x448")'),
     ("messages", "campaign.digest, 8", "campaign.digest, 9"),
     ("aes", "0x11b", "0x11d"),
     ("aes", "((x & 0x0000fc00) >>> 2)", "((x & 0x0000fc00) >>> 4)"),
@@ -93,5 +106,5 @@ MUTANTS = [
 @pytest.mark.parametrize(("check", "right", "wrong"), MUTANTS, ids=[f"{m[0]}-{i}" for i, m in enumerate(MUTANTS)])
 def test_mutants_die(driver: Chrome, check: str, right: str, wrong: str) -> None:
     assert SOURCE.count(right) >= 1, "the code has changed: so must the list of mutants"
-    with pytest.raises((AssertionError, JavascriptException)):
+    with pytest.raises((AssertionError, JavascriptException, Problem)):
         CHECKS[check](Probe(driver, lambda source: source.replace(right, wrong, 1)))

@@ -10,6 +10,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.keys import Keys
 
+from campaign.spec import to_base64url
 from dealer.cli import main as dealer
 from harness.browser import trusting
 from harness.live import Pair, name
@@ -98,7 +99,8 @@ def test_keys_of_a_page_are_those_of_the_dealer(driver: Chrome, study: Study, do
     urls = [f"{study.pair.url(role)}/v1/campaigns/{name(study.campaign)}" for role in (0, 1)]
     about = ["--campaign", *urls, "--token-file", str(tmp_path / "token"), "--ca", str(study.pair.folder / "ca.pem")]
     sent = ["upload", *about, "--receipt", str(saved), "--yes", "--stratum-column", "event", "--column", "score"]
-    assert dealer([*sent, "--csv", str(study.csv(1500))]) == 0
+    digest = f"--digest={to_base64url(study.campaign.digest)}"
+    assert dealer([*sent, "--csv", str(study.csv(1500)), digest]) == 0
     assert study.stored() == [1500, 1500]  # the same values once more: nothing is sent twice
     assert dealer(["withdraw", *about, "--receipt", str(saved)]) == 0
     assert study.stored() == [0, 0]

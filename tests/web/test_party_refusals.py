@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
+from campaign.errors import InvalidCampaign
 from campaign.spec import Campaign, to_base64url
 from harness.browser import trusting
 from harness.live import Pair
 from tests.web.chromium import chromium
 from tests.web.study import Study, ready
 from tests.web.visiting import Visit
+from web.page import party_page
 
 pytestmark = pytest.mark.browser
 
@@ -38,15 +40,18 @@ def changed_page(study: Study, **about: Any) -> None:
     study.file.write_text(text[:start] + json.dumps({**json.loads(text[start:end]), **about}) + text[end:])
 
 
-def refused(driver: Chrome, study: Study, says: str, picture: str = "") -> None:
+def refused(driver: Chrome, study: Study, says: str, picture: str = "", *, typed: bool = True) -> None:
+    """`typed`: values can be typed into the page, but not sent."""
     visit = Visit(driver)
     visit.open(study.link)
     visit.wait_shown("problem")
     assert says in visit.text("problem")
     assert "Nothing was sent" in visit.text("problem")
-    visit.find("value").send_keys("0.5")
-    visit.run("document.querySelector('#one button').click()")
-    time.sleep(0.3)
+    if typed:
+        visit.find("value").send_keys("0.5")
+        visit.run("document.querySelector('#one button').click()")
+        time.sleep(0.3)
+    assert visit.find("value").is_displayed() is typed
     assert not visit.find("send").is_enabled()
     if picture:
         visit.look(picture)
@@ -67,13 +72,37 @@ def test_another_campaign_is_refused(driver: Chrome, study: Study) -> None:
 
 def test_a_page_that_contradicts_itself_is_refused(driver: Chrome, study: Study) -> None:
     changed_page(study, digest=to_base64url(bytes(32)))
-    refused(driver, study, "digest")
+    refused(driver, study, "digest", typed=False)
 
 
 def test_an_unknown_scheme_is_refused(driver: Chrome, study: Study) -> None:
     fields = json.loads(study.campaign.canonical)
     changed_page(study, campaign=json.dumps({**fields, "scheme": "dpf"}))
-    refused(driver, study, "cannot make keys of kind")
+    refused(driver, study, "cannot make keys of kind", typed=False)
+
+
+def test_the_hybrid_kem_is_refused_with_the_reason(driver: Chrome, study: Study) -> None:
+    fields = json.loads(study.campaign.canonical)
+    changed_page(study, campaign=json.dumps({**fields, "kem": "mlkem768x25519"}))
+    refused(driver, study, "withstands quantum computers (mlkem768x25519), and browsers do not have it", typed=False)
+    hybrid = study.campaign.model_copy(update={"kem": "mlkem768x25519"})
+    with pytest.raises(InvalidCampaign, match="browsers cannot encrypt with mlkem768x25519"):
+        party_page(hybrid, [])
+
+
+def test_a_browser_without_x25519_says_so_before_anything_is_typed(driver: Chrome, study: Study) -> None:
+    """As older ones do: their WebCrypto does not know the name."""
+    lacking = """
+        const known = SubtleCrypto.prototype.generateKey;
+        SubtleCrypto.prototype.generateKey = function (kind, ...more) {
+          if (kind === "X25519") return Promise.reject(new DOMException("unknown", "NotSupportedError"));
+          return known.call(this, kind, ...more);
+        };"""
+    added = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": lacking})
+    try:
+        refused(driver, study, "This browser is too old: it lacks the encryption (X25519)", typed=False)
+    finally:
+        driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
 
 
 OUTSIDE = """

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from campaign.envelopes import UPLOAD_TYPE
+from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE
+from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign
 from client.tokens import hash_token, new_token
 from harness.live import Pair, envelopes, name, pledges
@@ -46,15 +47,18 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
 
     for path in ("/healthz", "/readyz"):
         ask("GET", path)
+    for role in (0, 1):
+        pair.plant(role, campaign.id)
     ask("GET", "/v1/pledges/{cid}", "operator")
     for role in (1, 0):
         ask("POST", "/v1/campaigns", "operator", role, json=body)
     ask("GET", "/v1/campaigns", "operator")
     ask("GET", "/v1/campaigns/{cid}")
     for role, data in enumerate(envelopes(campaign, np.arange(40) % 13)):
-        headers = {"Content-Type": UPLOAD_TYPE}
-        ask("POST", "/v1/campaigns/{cid}/uploads", "upload", role, content=data, headers=headers)
-        ask("POST", "/v1/campaigns/{cid}/uploads/withdraw", "upload", role, content=data[48:64])
+        headers, sealed = {"Content-Type": UPLOAD_TYPE}, seal_upload(campaign, role, data)
+        ask("POST", "/v1/campaigns/{cid}/uploads", "upload", role, content=sealed, headers=headers)
+        first = data[UPLOAD_HEADER_BYTES:][:UPLOAD_ID_BYTES]
+        ask("POST", "/v1/campaigns/{cid}/uploads/withdraw", "upload", role, content=first)
     pair.agree(campaign, 0)
     ask("DELETE", "/v1/campaigns/{cid}/seal", "operator")
     _freeze(pair, campaign)
@@ -100,6 +104,7 @@ def _ask_about_sites(ask: Callable[..., None], pair: Pair, campaign_id: bytes) -
     fields = {**FIELDS, "id": campaign_id, "servers": pledges(campaign_id), "admission": "sites"}
     study = Campaign.from_dict(fields)
     body = {"campaign": study.model_dump(mode="json", by_alias=True)}
+    pair.plant(0, campaign_id)
     with pair.operator(0) as client:
         assert client.post("/v1/campaigns", json=body).is_success
     site = {"id": SITE, "label": "Hospital North", "token": hash_token(new_token("site")), "quota": 5000}

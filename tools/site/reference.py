@@ -16,7 +16,8 @@ import dealer.cli
 import programs.server
 from campaign.errors import problems
 from campaign.grid import ExplicitGrid, LinearGrid, LogGrid
-from campaign.spec import Campaign, Pledge
+from campaign.pledges import Pledge
+from campaign.spec import Campaign
 from campaign.waves import Pooled, Waves
 from servers.api.app import ROUTES
 from servers.api.reference import Body, Field, Operation, operations

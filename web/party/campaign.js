@@ -3,13 +3,14 @@
 import { concat, fromBase64url, toBase64url, utf8 } from "./bytes.js";
 import { KeyType } from "./dcf.js";
 import { Refusal, bitsFor, readGrid } from "./grid.js";
+import { PUBLIC_KEY_BYTES } from "./hpke.js";
 import { Numeral, readJson, writeJson } from "./json.js";
 import { MAX_CHECKED_BITS } from "./proof.js";
 import { sha256 } from "./sha256.js";
 import { isText } from "./text.js";
 
 const MAX_EPSILON = 20; // of all that a party consents to
-const DIGEST_CONTEXT = "fss-ecdf campaign 5\n";
+const DIGEST_CONTEXT = "fss-ecdf campaign 6\n";
 
 export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));
 
@@ -25,6 +26,8 @@ export class Campaign {
     for (const name of ["epsilon", "reserve", "max_instances"]) this[name] = this.read(name, numberOf);
     // What this page can make keys for; anything else is refused before a byte is sent.
     if (fields.get("scheme") !== "dcf") throw new Refusal("unknownScheme", { scheme: String(fields.get("scheme")) });
+    if ((fields.get("kem") ?? "x25519") !== "x25519") throw new Refusal("unknownKem", { kem: String(fields.get("kem")) });
+    this.hpkeKeys = this.read("servers", hpkeKeysOf);
     this.grid = readGrid(fields.get("grid"));
     this.bits = bitsFor(this.strata.length) + this.grid.bits;
     if (this.bits > 32) throw new Refusal("badCampaign", { field: "grid" });
@@ -59,6 +62,12 @@ function fail() {
 
 const textOf = (found) => (typeof found === "string" && isText(found) ? found : fail());
 const numberOf = (found) => (found instanceof Numeral && Number.isFinite(found.value) ? found.value : fail());
+
+// What uploads to each server are encrypted to; a campaign that no server has yet names none.
+function hpkeKeysOf(servers) {
+  if ((servers ?? null) === null) return null;
+  return [0, 1].map((server) => fromBase64url(servers[server].get("hpke_key"), PUBLIC_KEY_BYTES));
+}
 
 // The epsilon of everything that is pooled, of a campaign of waves; of any other, null.
 function pooledOf(waves) {

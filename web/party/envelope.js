@@ -9,10 +9,10 @@ import { PROOF_RAND_WORDS, Prover, proofBytes } from "./proof.js";
 import { sha256 } from "./sha256.js";
 
 export const UPLOAD_TYPE = "application/vnd.fss-ecdf.upload";
-export const UPLOAD_VERSION = 3;
+export const UPLOAD_VERSION = 4;
 export const ID_BYTES = 16;
 const HASH_BYTES = 32;
-const HEADER_BYTES = 64;
+export const HEADER_BYTES = 64;
 
 export const randBytes = (checked) => RAND_BYTES + (checked ? 8 * PROOF_RAND_WORDS : 0);
 

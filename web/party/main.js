@@ -2,9 +2,9 @@
 
 import { toBase64url } from "./bytes.js";
 import { readCampaign } from "./campaign.js";
-import { uploadBytes } from "./envelope.js";
 import { Refusal } from "./grid.js";
 import { fill, histogramChart, sizeText } from "./preview.js";
+import { sealedBytes } from "./sealed.js";
 import { Sites } from "./sites.js";
 import { TEXTS, say } from "./texts.js";
 import { keepToken, takeToken } from "./token.js";
@@ -40,6 +40,7 @@ class Page {
       await this.checkServers();
     } catch (error) {
       this.refuse(error);
+      show("values", Boolean(this.upload)); // nothing is typed into a page that cannot send it
     }
   }
 
@@ -248,7 +249,7 @@ class Page {
 
   preview() {
     const { positions, below, above, missing, histogram } = this.placed;
-    const bytes = sizeText(uploadBytes(this.campaign, positions.length));
+    const bytes = sizeText(sealedBytes(this.campaign, positions.length));
     find("counts").textContent = this.say("counts", { count: positions.length, below, above, missing, bytes });
     const texts = (key, more) => this.say(key, more);
     find("histogram").replaceChildren(histogramChart(this.campaign, histogram, positions.length, texts));

@@ -78,6 +78,10 @@ export const TEXTS = {
     refused: "Nothing was sent.",
     badCampaign: "The study's description cannot be used by this page: {field}.",
     unknownScheme: "This page cannot make keys of kind “{scheme}”. Use the command line, fss-dealer.",
+    unknownKem:
+      "This study requires encryption that also withstands quantum computers ({kem}), and browsers do not have it. Use the command line, fss-dealer.",
+    noEncryption:
+      "This browser is too old: it lacks the encryption (X25519) that keeps everybody but the right server from reading what you send. Use a newer browser or the command line, fss-dealer.",
     noCampaign: "Server {server} did not describe the study.",
     swapped:
       "The servers are in the wrong order: what should be server {server} is the other one. Do not use this page.",
@@ -183,6 +187,10 @@ export const TEXTS = {
     refused: "Es wurde nichts gesendet.",
     badCampaign: "Diese Seite kann mit der Beschreibung der Studie nichts anfangen: {field}.",
     unknownScheme: "Diese Seite kann keine Schlüssel der Art „{scheme}“ machen. Nehmen Sie das Programm fss-dealer.",
+    unknownKem:
+      "Diese Studie verlangt eine Verschlüsselung, die auch Quantencomputern standhält ({kem}), und Browser haben sie nicht. Nehmen Sie das Programm fss-dealer.",
+    noEncryption:
+      "Dieser Browser ist zu alt: Ihm fehlt die Verschlüsselung (X25519), durch die nur der richtige Server lesen kann, was Sie senden. Nehmen Sie einen neueren Browser oder das Programm fss-dealer.",
     noCampaign: "Server {server} hat die Studie nicht beschrieben.",
     swapped:
       "Die Server sind vertauscht: Was Server {server} sein sollte, ist der andere. Benutzen Sie diese Seite nicht.",

@@ -2,6 +2,7 @@
 
 import { toHex } from "./bytes.js";
 import { Refusal } from "./grid.js";
+import { isSupported } from "./hpke.js";
 import { DONE, PENDING, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
 import { Exchange } from "./sending.js";
 import { Store } from "./store.js";
@@ -12,6 +13,7 @@ const RECEIPT = "receipt",
 export class Upload {
   static async open(campaign, sites, helper) {
     if (!isSecureContext || !navigator.locks) throw new Refusal("insecure");
+    if (!(await isSupported())) throw new Refusal("noEncryption");
     const made = new Upload();
     Object.assign(made, { campaign, sites, helper, lock: `fss-ecdf ${campaign.name}` });
     try {

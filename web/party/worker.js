@@ -6,6 +6,7 @@ import { Source } from "./derive.js";
 import { Sealer } from "./envelope.js";
 import { Refusal } from "./grid.js";
 import { histogram, place, readCsv } from "./records.js";
+import { sealUpload } from "./sealed.js";
 
 const work = { campaign: null, sealer: null, table: [] };
 
@@ -34,11 +35,12 @@ const TASKS = {
     return placed([[value, stratum]], 1);
   },
 
-  batch({ salt, token, number, generation, positions, wave }) {
+  async batch({ salt, token, number, generation, positions, wave }) {
     const source = new Source(fromHex(salt), token);
     const ids = source.ids(number, generation, positions.length);
     const rand = source.rand(number, generation, positions, work.campaign, wave);
-    return work.sealer.envelopes(positions, ids, rand, wave);
+    const plain = work.sealer.envelopes(positions, ids, rand, wave);
+    return Promise.all(plain.map((envelope, server) => sealUpload(work.campaign, server, envelope)));
   },
 };
 
@@ -48,10 +50,10 @@ function placed(rows, firstRow) {
 }
 
 export function runWorker() {
-  self.onmessage = ({ data: { id, task, about } }) => {
+  self.onmessage = async ({ data: { id, task, about } }) => {
     try {
-      const result = TASKS[task](about);
-      const moved = task === "batch" ? result.map((envelope) => envelope.buffer) : [];
+      const result = await TASKS[task](about);
+      const moved = task === "batch" ? result.map((sealed) => sealed.buffer) : [];
       self.postMessage({ id, result }, moved);
     } catch (error) {
       const refusal =

@@ -35,6 +35,12 @@ def upgrade() -> None:
         sa.Column("peer_seed", sa.LargeBinary(32)),
         sa.Column("erased", sa.Boolean, nullable=False),
     )
+    op.create_table(
+        "pledges",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("campaign", sa.LargeBinary(32), nullable=False, unique=True),
+        sa.Column("salt", sa.LargeBinary(32), nullable=False),
+    )
     upload = (
         sa.Column("campaign", sa.Integer, nullable=False),
         sa.Column("id", sa.LargeBinary(16), nullable=False),

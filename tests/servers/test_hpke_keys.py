@@ -1,0 +1,166 @@
+"""HPKE keys of a server: one for each campaign, random, the same in all processes, gone with the campaign."""
+
+import secrets
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from campaign.errors import CampaignDeleted, HpkeKeyLost
+from campaign.pledges import Pledge
+from campaign.sealed_uploads import open_upload, seal_upload
+from campaign.spec import new_id, to_base64url
+from client.hpke import HpkeKey
+from client.identity import Identity
+from harness.live import IDENTITIES, Pair, envelopes, name
+from programs.server import main
+from servers.backup import backup
+from servers.hpke_keys import find
+from servers.restore import restore
+from servers.settings import load
+from servers.storage.pledges import MOST_UNUSED, SALT_BYTES
+from servers.storage.storage import Storage
+from tests.commands import call
+from tests.servers.conftest import new_campaign
+from tests.servers.test_care import NOW, config
+from tests.servers.test_encryption import FrontEnd
+
+
+def database(pair: Pair, role: int = 0) -> Path:
+    return pair.folder / f"server{role}" / "data" / "server.db"
+
+
+def salts(pair: Pair, role: int, campaign_id: bytes) -> list[bytes]:
+    with closing(sqlite3.connect(database(pair, role))) as db:
+        return [row[0] for row in db.execute("SELECT salt FROM pledges WHERE campaign = ?", (campaign_id,))]
+
+
+def forget_salt(pair: Pair, role: int, campaign_id: bytes) -> None:
+    with closing(sqlite3.connect(database(pair, role))) as db:
+        db.execute("DELETE FROM pledges WHERE campaign = ?", (campaign_id,))
+        db.commit()
+
+
+def asked(pair: Pair, role: int, campaign_id: bytes, kem: str = "x25519") -> list[Pledge]:
+    with pair.operator(role) as client:
+        answer = client.get(f"/v1/pledges/{to_base64url(campaign_id)}?kem={kem}")
+    assert answer.status_code == 200, answer.text
+    return [Pledge.model_validate(pledge) for pledge in answer.json()["servers"]]
+
+
+def test_pledges_are_random_and_stay(pair: Pair) -> None:
+    """Both servers tell the same; another campaign has other keys, also another campaign of the same identities."""
+    one, two = (new_id(secrets.token_bytes) for _ in range(2))
+    first = asked(pair, 0, one)
+    assert first == asked(pair, 1, one) == asked(pair, 0, one)
+    keys = {pledge.hpke_key for pledge in first + asked(pair, 0, two) + asked(pair, 0, one, "mlkem768x25519")}
+    assert (len(keys), {len(key) for key in keys}) == (6, {32, 1216})
+    (salt,) = salts(pair, 0, one)
+    assert Identity(IDENTITIES[0], 0).hpke_key(one, "x25519", salt).public_bytes == first[0].hpke_key
+    with pair.operator(0) as client:
+        assert client.get(f"/v1/pledges/{to_base64url(one)}?kem=p256").status_code == 400
+
+
+def test_a_campaign_of_the_servers_own_pledges(pair: Pair) -> None:
+    """As the command line makes it: no test knows these keys."""
+    id = new_id(secrets.token_bytes)
+    pledged = [pledge.model_dump(mode="json") for pledge in asked(pair, 1, id)]
+    campaign = new_campaign(id=id, servers=pledged)
+    pair.create(campaign)
+    pair.upload_values(campaign, np.arange(12))
+    assert pair.status(campaign, 0)["uploads"] == pair.status(campaign, 1)["uploads"] == 12
+    with pytest.raises(HpkeKeyLost):  # the other one's identity opens nothing
+        find(Identity(IDENTITIES[1], 0), Storage(f"sqlite:///{database(pair)}", look=True), campaign)
+
+
+def test_the_other_server_must_sign_its_pledge(tmp_path: Path) -> None:
+    """Whoever stands between the servers, with a certificate, cannot exchange the key in it."""
+    pair, id = Pair(tmp_path), new_id(secrets.token_bytes)
+    mine = to_base64url(HpkeKey("x25519", bytes(32)).public_bytes).encode()
+    with FrontEnd(pair, 1) as between:
+        pair.reach_peer_at(0, int(between.url.rpartition(":")[2]))
+        with pair:
+            first, second = asked(pair, 0, id)
+            for rewrite in (
+                {to_base64url(second.hpke_key).encode(): mine},
+                {to_base64url(second.commitment).encode(): to_base64url(first.commitment).encode()},
+                {b'"signature":"': b'"signature":"A'},
+                {b'"signature"': b'"signed"'},
+            ):
+                between.rewrite = rewrite
+                with pair.operator(0) as client:
+                    refused = client.get(f"/v1/pledges/{to_base64url(id)}")
+                assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (502, "peer-mismatch")
+            between.rewrite = {}
+            assert asked(pair, 0, id) == [first, second]
+
+
+def test_a_server_that_lost_its_key_says_so_and_refuses(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, well = new_campaign(), new_campaign()
+        for one in (campaign, well):
+            pair.create(one)
+        data = envelopes(campaign, np.arange(3))
+        copy = tmp_path / "copy"
+        backup(load(config(pair)), config(pair), copy, NOW)
+        pair.stop(0)
+        forget_salt(pair, 0, campaign.id)
+        pair.start(0)
+        refused = pair.upload(0, campaign, data[0])
+        assert (refused.status_code, refused.json()["type"]) == (503, "urn:fss-ecdf:problem:hpke-key-lost")
+        assert "its operator must restore" in refused.json()["detail"]
+        assert [pair.status(c, 0)["hpke_key_lost"] for c in (campaign, well)] == [True, False]
+        assert pair.status(campaign, 1)["peer"]["hpke_key_lost"] is True
+        said = call(main, "campaign", "--operator", str(pair.folder / "operator.toml"), "status", name(campaign)).stdout
+        assert "server 0: open, 0 uploads, keys not checked, HPKE KEY LOST, uploads are refused: see fss-server" in said
+        seen = call(main, "doctor", "--config", str(config(pair)))
+        assert seen.returncode == 77
+        assert f"lost for campaign {name(campaign)}, so uploads to it are refused" in seen.stdout
+        with pair.operator(0) as client:  # it makes no other key for a campaign that exists
+            assert client.get(f"/v1/pledges/{name(campaign)}").json()["type"].endswith("hpke-key-lost")
+        assert pair.upload(0, well, envelopes(well, np.arange(3))[0]).status_code == 200
+
+        pair.stop(0)
+        restore(load(config(pair)), copy)
+        pair.start(0)
+        assert pair.status(campaign, 0)["hpke_key_lost"] is False
+        assert pair.upload(0, campaign, data[0]).json() == {"failures": []}
+        assert call(main, "doctor", "--config", str(config(pair))).returncode == 0
+
+
+def test_the_key_goes_with_the_campaign(pair: Pair) -> None:
+    """Whoever recorded an upload and then takes the whole disk opens nothing."""
+    id = new_id(secrets.token_bytes)
+    campaign = new_campaign(id=id, servers=[pledge.model_dump(mode="json") for pledge in asked(pair, 0, id)])
+    pair.create(campaign)
+    recorded = seal_upload(campaign, 0, envelopes(campaign, np.arange(3))[0])
+    assert pair.upload_sealed(0, campaign, recorded).status_code == 200
+    (salt,) = salts(pair, 0, id)
+    key = Identity(IDENTITIES[0], 0).hpke_key(id, "x25519", salt)
+    assert len(open_upload(recorded, campaign, 0, key.open)) > 64  # the thief of a disk that still has it
+    with pair.operator(0) as client:
+        assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
+    assert salts(pair, 0, id) == []
+    for path in (pair.folder / "server0").rglob("*"):
+        assert not path.is_file() or salt not in path.read_bytes(), path
+    with pair.operator(0) as client:
+        again = client.get(f"/v1/pledges/{name(campaign)}")
+        assert again.json()["type"].endswith("campaign-deleted")
+    assert pair.upload_sealed(0, campaign, recorded).status_code == 410
+
+
+def test_pledges_that_no_campaign_came_of_are_bounded(storage: Storage) -> None:
+    used = new_campaign()
+    salt = storage.pledges.salt_or_new(used.id, secrets.token_bytes)
+    storage.campaigns.add(used, "0" * 64, [])
+    ids = [secrets.token_bytes(32) for _ in range(MOST_UNUSED + 20)]
+    for id in ids:
+        assert len(storage.pledges.salt_or_new(id, secrets.token_bytes)) == SALT_BYTES
+    assert storage.pledges.salt(used.id) == salt
+    assert [storage.pledges.salt(id) is None for id in ids] == [True] * 20 + [False] * MOST_UNUSED
+    storage.campaigns.delete(used.id)
+    assert storage.pledges.salt(used.id) is None
+    with pytest.raises(CampaignDeleted):
+        storage.pledges.salt_or_new(used.id, secrets.token_bytes)
