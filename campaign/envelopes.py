@@ -45,12 +45,19 @@ _SHARES = struct.Struct("<4sBBH32s32sQQ")
 Bytes = NDArray[np.uint8]
 
 
-Row = tuple[bytes, bytes, bytes]  # an upload's id, its leaf, and the bytes of its key and proof
+# An upload's id, its leaf, and what opens that: the bytes of its key and proof, then the hash of the other server's.
+Row = tuple[bytes, bytes, bytes]
 
 
 def leaf(upload_id: bytes, wave: int, people: int, hashes: tuple[bytes, bytes]) -> bytes:
     """What stands for an upload in its set: its id, its wave, how many people it is of, and both servers' shares."""
     return hashlib.sha256(_LEAF.pack(_LEAF_CONTEXT, upload_id, wave, people, *hashes)).digest()
+
+
+def opened_leaf(upload_id: bytes, wave: int, opening: bytes, party: int) -> bytes:
+    """The leaf of an upload of one person, from what one server stores of it: its share, and the other one's hash."""
+    hashes = hashlib.sha256(opening[:-HASH_BYTES]).digest(), opening[-HASH_BYTES:]
+    return leaf(upload_id, wave, PEOPLE, hashes if party == 0 else hashes[::-1])
 
 
 @dataclass(frozen=True)
@@ -176,14 +183,14 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
 
 
 def upload_rows(data: bytes, campaign: Campaign, party: int) -> tuple[int, list[Row]]:
-    """The wave of an envelope, and each upload as a server stores it: id, leaf, key with its proof if there is one."""
+    """The wave of an envelope, and each upload as a server stores it: id, leaf, and what opens the leaf."""
     header = _whole(data, campaign, party)
     wave, size, rows = header.wave, row_bytes(campaign), list[Row]()
     for start in range(_UPLOAD.size, len(data), size):
         other = start + UPLOAD_ID_BYTES
         upload_id, key = data[start:other], data[other + HASH_BYTES : start + size]
-        hashes = hashlib.sha256(key).digest(), data[other : other + HASH_BYTES]
-        rows.append((upload_id, leaf(upload_id, wave, PEOPLE, hashes if party == 0 else hashes[::-1]), key))
+        opening = key + data[other : other + HASH_BYTES]
+        rows.append((upload_id, opened_leaf(upload_id, wave, opening, party), opening))
     repeated = len({upload_id for upload_id, _, _ in rows}) < len(rows)
     if repeated or not _are_canonical(data, campaign.key_type(party), len(rows)):
         decode_uploads(data, campaign, party)  # says what is wrong

@@ -5,7 +5,7 @@ import ssl
 import sys
 from pathlib import Path
 
-from client.program import BAD_DATA, OK, REFUSED, TRY_LATER, BadSettings, Commands, add_command
+from client.program import BAD_DATA, OK, TRY_LATER, BadSettings, Commands, add_command
 
 
 def add_commands(commands: Commands) -> None:
@@ -25,18 +25,23 @@ def add_commands(commands: Commands) -> None:
     health.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
     health.set_defaults(run=_health)
 
-    audit = add_command(commands, "audit", "find out whether the other server lied, or show that this one did not")
+    audit = add_command(commands, "audit", "check what one server signed and published against its keys and its noise")
     actions = audit.add_subparsers(required=True, metavar="COMMAND")
     for name, what in (
-        ("export", "this server's keys and noise secret of one campaign, for an auditor"),
-        ("evidence", "what the other server signed, for its auditor"),
+        ("export", "write this server's keys, proofs and noise secrets of one campaign, for its auditor"),
+        ("evidence", "write what the other server signed about one campaign, for that server's auditor"),
     ):
         action = add_command(actions, name, what)
         action.add_argument("id", help="the campaign")
         action.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
         action.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="a new folder, to write into")
         action.set_defaults(run=_hand_over, what=name)
-    verify = add_command(actions, "verify", "compute one server's shares again and compare them with what it signed")
+    verify = add_command(
+        actions,
+        "verify",
+        "compute one server's check messages and shares again and compare them with what "
+        "it signed: exit status 0 if it is honest, 3 if something is wrong, 4 if there is nothing to compare",
+    )
     verify.add_argument("--keys", type=Path, required=True, metavar="FOLDER", help="what its audit export wrote")
     verify.add_argument("--digest", required=True, help="of the campaign, as parties and analysts have it")
     verify.add_argument("--evidence", type=Path, required=True, metavar="FOLDER", help="of the other server")
@@ -49,8 +54,8 @@ def _hand_over(args: argparse.Namespace) -> int:
 
     if args.what == "export":
         hand_over.keys(load(args.config), args.id, args.out)
-        print(f"wrote keys and noise secret of this server into {args.out}: for its auditor only, and never together")
-        print("with those of the other server, since both together are everybody's values")
+        print(f"wrote keys, proofs and noise secrets of this server into {args.out}: for its auditor only, and never")
+        print("together with those of the other server, since both together are everybody's values")
     else:
         hand_over.evidence(load(args.config), args.id, args.out)
         print(f"wrote what the other server signed into {args.out}")
@@ -59,14 +64,22 @@ def _hand_over(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    from servers.audit.verdict import EXIT_STATUS, HONEST, WRONG, overall
     from servers.audit.verify import verify
 
     findings = verify(args.keys, args.evidence, args.digest)
     for finding in findings:
-        print(f"{finding.what:<28} {finding.verdict}")
-    honest = all(finding.is_honest for finding in findings)
-    print("every release is what the keys and the noise make it" if honest else "this server LIED, or handed over less")
-    return OK if honest else REFUSED
+        print(f"{finding.what:<40} {finding}")
+    verdict = overall(findings)
+    wrong = sorted({finding.server for finding in findings if finding.verdict == WRONG and finding.server is not None})
+    if verdict == HONEST:
+        compared = sum(finding.numbers for finding in findings)
+        print(f"honest: {compared} numbers were computed again; all of them are what was signed and published")
+    elif verdict == WRONG:
+        print(f"wrong: something is not right at server {' and at server '.join(map(str, wrong))}, as said above")
+    else:
+        print("nothing to compare: nothing is wrong, but not everything that was signed could be computed again")
+    return EXIT_STATUS[verdict]
 
 
 def _run(args: argparse.Namespace) -> int:

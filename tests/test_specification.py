@@ -17,13 +17,22 @@ from campaign.envelopes import (
     encode_shares,
     upload_rows,
 )
-from campaign.errors import Problem
+from campaign.errors import PeerMismatch, Problem
 from campaign.sealed_uploads import open_first, open_upload, part_info, seal_upload, sealed_bytes
 from campaign.spec import Campaign, Placed
+from campaign.wire import CheckMessagesQuery, read
 from client.identity import Identity, is_signed
 from dealer.sharing import share_positions
 from fss import BackendError, backends, keys
-from servers.release.statement import Statement, covered, noise_commitment
+from fss.check import Messages
+from servers.release.statement import (
+    Statement,
+    covered,
+    covered_messages,
+    messages_question,
+    noise_commitment,
+    require_messages_signed,
+)
 from servers.storage.entries import set_checksum
 from tests.oracle.page import PAGE, blocks, specified
 from tests.vectors import make_messages
@@ -156,8 +165,8 @@ def test_envelopes(case: dict[str, Any], backend: str) -> None:
         pytest.skip(str(error))
     assert [shared.envelope(b).hex() for b in (0, 1)] == case["envelopes"]
     for server in (0, 1):
-        read = decode_uploads(bytes.fromhex(case["envelopes"][server]), campaign, server)
-        assert read.ids.tobytes().hex() == "".join(case["ids"])
+        decoded = decode_uploads(bytes.fromhex(case["envelopes"][server]), campaign, server)
+        assert decoded.ids.tobytes().hex() == "".join(case["ids"])
         wave, rows = upload_rows(bytes.fromhex(case["envelopes"][server]), campaign, server)
         assert wave == case["wave"]
         assert [(i + leaf).hex() for i, leaf, _ in rows] == case["entries"]
@@ -216,6 +225,26 @@ def test_statements_and_signed_answers(server: int) -> None:
     assert identity.sign(covered(stated, question, answer)).hex() == case["signature"]
     assert is_signed(identity.signing_key, covered(stated, question, answer), bytes.fromhex(case["signature"]))
     assert decode_shares(answer, RISK, server, 3).elements.tolist() == case["elements"]
+
+
+@pytest.mark.parametrize("server", [0, 1])
+def test_signed_check_messages(server: int) -> None:
+    case, question = MESSAGES["answers"]["servers"][server], MESSAGES["answers"]["messages_question"].encode()
+    told, query = bytes.fromhex(case["messages"]), question.partition(b"\n")[2]
+    asked = read(CheckMessagesQuery, query)
+    assert (asked.to_json().encode(), messages_question(0, query)) == (query, question)
+    assert len(Messages.from_bytes(told, asked.stop - asked.start)) == 2
+    identity = Identity(bytes.fromhex(case["secret"]), server)
+    assert identity.sign(covered_messages(server, question, told)).hex() == case["messages_signature"]
+    answer = told + bytes.fromhex(case["messages_signature"])
+    require_messages_signed(RISK, server, question, answer)
+    for wrong in (
+        (1 - server, question, answer),
+        (server, question.replace(b"wave=0", b"wave=1"), answer),
+        (server, question, bytes([answer[0] ^ 1]) + answer[1:]),
+    ):
+        with pytest.raises(PeerMismatch, match="not signed"):
+            require_messages_signed(RISK, *wrong)
 
 
 @pytest.mark.parametrize("case", named(MESSAGES["answers"]["bad"]))

@@ -15,7 +15,7 @@ from campaign.envelopes import SHARES_TYPE, Shares, encode_shares
 from campaign.errors import InvalidQuery
 from campaign.hpke import Kem
 from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import CheckMessagesQuery, CheckSeed, PeerGroupsQuery, ShareQuery, read
+from campaign.wire import CheckSeed, PeerGroupsQuery, ShareQuery, read
 from fss.field import Words
 from servers.api import access
 from servers.api.access import PEER
@@ -191,8 +191,9 @@ async def challenge(cid: str, request: Request, wave: Number = 0) -> JSONRespons
 async def messages(cid: str, request: Request, wave: Number = 0) -> Response:
     server = access.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
-    asked = read(CheckMessagesQuery, await body(request, SMALL_BODY))
-    told = await asyncio.to_thread(check.tell_messages, server.folder(campaign.id, wave), campaign, asked)
+    query = await body(request, SMALL_BODY)
+    about = server.identity, server.folder(campaign.id, wave), campaign, wave, query
+    told = await asyncio.to_thread(check.tell_messages, *about)
     return Response(told, media_type="application/octet-stream")
 
 

@@ -1,1 +1,1 @@
-"""Finding out a server that lies: what it hands to an auditor, what the other one kept, and the comparison."""
+"""Audits: what each server hands to an auditor of one of them, and how the auditor compares."""

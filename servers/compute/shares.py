@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from campaign.errors import Unavailable
 from campaign.spec import Campaign
 from fss import KeyBatch, Scheme, dcf, dpf, field
-from fss.check import Messages
+from fss.challenge import Challenge
+from fss.check import Messages, sum_and_messages
+from fss.proof import Proofs
 from servers.compute.executor import Executor
 from servers.compute.sums import KeyFile, Report, Sum, complete
 from servers.compute.unnoised import Unnoised
@@ -44,6 +46,11 @@ def share_of(campaign: Campaign, keys: KeyBatch) -> Unnoised:
     if campaign.scheme == "dcf":
         return Unnoised(dcf.sum_over_domain(keys))
     return Unnoised(field.prefix_sum(dpf.sum_over_domain(keys)))
+
+
+def messages_of(keys: KeyBatch, proofs: Proofs, by: Challenge) -> Messages:
+    """What a server tells the other one about these keys in their check."""
+    return sum_and_messages(keys, proofs, by)[1]
 
 
 async def whole_share(campaign: Campaign, file: KeyFile, executor: Executor, report: Report) -> Unnoised:

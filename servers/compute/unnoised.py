@@ -2,6 +2,7 @@
 
 from typing import NoReturn
 
+from fss import field
 from fss.field import Words
 
 
@@ -18,6 +19,10 @@ class Unnoised:
 
     def open_for_noise(self) -> Words:
         return self._words
+
+    def __add__(self, other: "Unnoised") -> "Unnoised":
+        """The share of two sets of keys together."""
+        return Unnoised(field.add(self._words, other._words))
 
     def __repr__(self) -> str:
         return f"<Unnoised {self._words.size}>"

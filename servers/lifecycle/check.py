@@ -3,7 +3,7 @@
     1. keys and proofs of the set go into files
     2. the servers tell each other their parts of the challenge, each of which must fit the campaign's commitments
     3. one pass over the keys: their sum, and a message about each key
-    4. the messages are exchanged; both servers come to the same verdict
+    4. the messages are exchanged, signed and kept; both servers come to the same verdict
     5. what failed is put aside, its sum is subtracted, the rest is sealed; or, if that is too little, the wave is open
        again
 
@@ -14,6 +14,7 @@ for ever: both parts follow from secrets that were committed to in the campaign 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,14 @@ from servers.compute.shares import CheckedShare
 from servers.compute.sums import KeyFile
 from servers.compute.worker import Check
 from servers.peer import PeerClient
+from servers.release.evidence import CHECK, Evidence
+from servers.release.statement import (
+    SIGNATURE_BYTES,
+    covered_messages,
+    messages_question,
+    require_messages_signed,
+    split,
+)
 from servers.storage import objects
 from servers.storage.campaigns import Entry
 from servers.storage.entries import as_table, id_of, set_hash
@@ -141,28 +150,35 @@ class Checker:
         return (mine, theirs) if self.role == 0 else (theirs, mine)
 
     async def _peer_messages(self, campaign: Campaign, number: int, candidates: UploadSet) -> Messages:
-        parts = []
+        parts, kept = [], self._evidence(campaign, number, candidates.checksum)
         for start in range(0, candidates.count, AT_ONCE):
             stop = min(start + AT_ONCE, candidates.count)
             about = {"digest": campaign.digest, "checksum": candidates.checksum, "start": start, "stop": stop}
             message = CheckMessagesQuery.model_validate(about).to_json().encode()
-            most = MESSAGE_BYTES * AT_ONCE
+            most = MESSAGE_BYTES * AT_ONCE + SIGNATURE_BYTES
             try:
                 path = f"/messages?wave={number}"
-                data = await self.peer.call("POST", campaign.id, path, content=message, most=most)
-                parts.append(Messages.from_bytes(data, stop - start))
+                answer = await self.peer.call("POST", campaign.id, path, content=message, most=most)
+                parts.append(Messages.from_bytes(split(answer)[0], stop - start))
             except (PeerUnavailable, Unavailable) as problem:
                 raise Later(problem.detail) from None
             except FssError as error:
                 raise PeerMismatch(f"the other server's messages: {error}") from None
+            question = messages_question(number, message)
+            require_messages_signed(campaign, 1 - self.role, question, answer)
+            is_genuine = partial(_is_signed, campaign, 1 - self.role, question)
+            await asyncio.to_thread(kept.keep_answer, question, answer, is_genuine)
         return Messages.concatenate(parts)
+
+    def _evidence(self, campaign: Campaign, number: int, checked: bytes) -> Evidence:
+        return Evidence(self.folder(campaign.id, number).path, checked, CHECK)
 
     async def _settle(
         self, entry: Entry, wave: Wave, file: KeyFile, share: CheckedShare, accepted: NDArray[np.bool_]
     ) -> Wave:
         campaign, folder, candidates = entry.campaign, self.folder(entry.campaign.id, wave.number), wave.set
         assert candidates is not None
-        rejected, checksum = await asyncio.to_thread(self._divide, campaign.id, wave.number, accepted)
+        rejected, checksum = await asyncio.to_thread(self._divide, campaign, wave.number, candidates, accepted)
         final = UploadSet(file.count - len(rejected), checksum, candidates.orphans, candidates.checksum, None)
         if final.count >= least_uploads(campaign):
             final = await asyncio.to_thread(self._keep, campaign, wave.number, final, rejected, share, accepted)
@@ -177,16 +193,20 @@ class Checker:
         await asyncio.to_thread(folder.drop_candidates)
         return settled
 
-    def _divide(self, campaign_id: bytes, number: int, accepted: NDArray[np.bool_]) -> tuple[set[bytes], bytes]:
-        """The ids that failed, and the checksum of the others."""
+    def _divide(
+        self, campaign: Campaign, number: int, candidates: UploadSet, accepted: NDArray[np.bool_]
+    ) -> tuple[set[bytes], bytes]:
+        """The ids that failed, and the checksum of the others. All of them are kept for an auditor."""
         rejected: set[bytes] = set()
         hashed, done = set_hash(), 0
-        for part in self.storage.uploads.entries(campaign_id, number):
+        parts = list(self.storage.uploads.entries(campaign.id, number))
+        for part in parts:
             entries = as_table(part)
             passed = accepted[done : done + len(entries)]
             hashed.update(entries[passed].tobytes())
             rejected.update(id_of(entry.tobytes()) for entry in entries[~passed])
             done += len(entries)
+        self._evidence(campaign, number, candidates.checksum).keep_entries(b"".join(parts))
         return rejected, hashed.digest()
 
     def _keep(
@@ -224,10 +244,19 @@ def tell_seed(identity: Identity, entry: Entry, wave: Wave, given: CheckSeed) ->
     return CheckSeed(digest=campaign.digest, seed=identity.check_seed(campaign, wave.number))
 
 
-def tell_messages(folder: Folder, campaign: Campaign, asked: CheckMessagesQuery) -> bytes:
-    """What this server found about some keys of a set, in the order of their ids."""
+def tell_messages(identity: Identity, folder: Folder, campaign: Campaign, wave: int, query: bytes) -> bytes:
+    """What this server found about some keys of a set, in the order of their ids, with its signature behind it."""
+    asked = read(CheckMessagesQuery, query)
     check_digest(campaign.digest, asked.digest)
     messages = folder.some_messages(asked.checksum, MESSAGE_BYTES * asked.start, MESSAGE_BYTES * asked.stop)
     if messages is None:
         raise Unavailable("these keys are not checked here yet", retry_after=2)
-    return messages
+    return messages + identity.sign(covered_messages(identity.role, messages_question(wave, query), messages))
+
+
+def _is_signed(campaign: Campaign, server: int, question: bytes, answer: bytes) -> bool:
+    try:
+        require_messages_signed(campaign, server, question, answer)
+    except PeerMismatch:
+        return False
+    return True

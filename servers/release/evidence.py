@@ -1,4 +1,4 @@
-"""What this server keeps of the other one's words: its statement, and every signed answer. Lies are proven with it."""
+"""What this server keeps of what the other one signed: its check messages, its statements, and every share it sent."""
 
 import hashlib
 from collections.abc import Callable
@@ -12,12 +12,20 @@ from servers import log
 MOST_BYTES = 8 << 30  # about one set; then questions that would need more are refused
 
 
-class Evidence:
-    """About one sealed set."""
+CHECK = "evidence-check"  # the folders of what was said in the check of a set; they are erased with its keys
 
-    def __init__(self, folder: Path, checksum: bytes) -> None:
-        self.folder = folder / f"evidence-{to_base64url(checksum)}"
+
+class Evidence:
+    """About one set: a sealed one or, with the prefix `CHECK`, one that was checked."""
+
+    def __init__(self, folder: Path, checksum: bytes, prefix: str = "evidence") -> None:
+        self.folder = folder / f"{prefix}-{to_base64url(checksum)}"
         self._bytes: int | None = None
+
+    def keep_entries(self, entries: bytes) -> None:
+        """Which uploads were checked, in their order: an auditor can tell from it which message is about which."""
+        self._make()
+        write_durably(self.folder / "entries", entries)
 
     def statement(self) -> bytes | None:
         path = self.folder / "statement"

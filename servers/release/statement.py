@@ -1,7 +1,8 @@
-"""What a server signs: which keys and which noise its shares come from, and every share that leaves it.
+"""What a server signs: its check messages, which keys and which noise its shares come from, and every share it sends.
 
-Evaluation and noise are deterministic, so whoever has the keys and the noise secret of one server (its auditor) can
-compute every share again; with the signatures the other server kept, a lie is proven (`servers/audit.py`).
+Check, evaluation and noise are deterministic, so an auditor who has the keys, proofs and the noise secret of one server
+can compute every message and every share again; with the signatures that the other server kept, a wrong one is proven
+(`servers/audit/`).
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from servers.storage.waves import UploadSet
 
 SIGNATURE_BYTES = 64
 _STATEMENT, _SHARES = b"fss-ecdf statement 1\n", b"fss-ecdf signed shares 1\n"
-_NOISE = b"fss-ecdf noise commitment 1\n"
+_MESSAGES, _NOISE = b"fss-ecdf signed check messages 1\n", b"fss-ecdf noise commitment 1\n"
 
 
 class Statement(Message):
@@ -85,6 +86,27 @@ def require_signed(campaign: Campaign, statement: Statement, question: bytes, an
     assert campaign.servers is not None
     if not is_signed(campaign.servers[statement.server].signing_key, covered(statement, question, shares), signature):
         raise PeerMismatch("the other server's shares are not signed by it, or not for the set of its statement")
+
+
+def messages_question(wave: int, query: bytes) -> bytes:
+    """What a server is asked for check messages by, as its signature covers it."""
+    return f"/messages?wave={wave}\n".encode() + query
+
+
+def covered_messages(server: int, question: bytes, messages: bytes) -> bytes:
+    """What the signature of check messages covers: whose they are, what was asked, and all that was answered.
+
+    The question names the campaign, the wave, the set, and which of its uploads are meant.
+    """
+    return _MESSAGES + bytes([server]) + b"".join(hashlib.sha256(part).digest() for part in (question, messages))
+
+
+def require_messages_signed(campaign: Campaign, server: int, question: bytes, answer: bytes) -> None:
+    """Raise unless this server signed these check messages as its answer to this question."""
+    messages, signature = split(answer)
+    assert campaign.servers is not None
+    if not is_signed(campaign.servers[server].signing_key, covered_messages(server, question, messages), signature):
+        raise PeerMismatch("the other server's check messages are not signed by it")
 
 
 def commits(statement: Statement, secret: bytes) -> bool:

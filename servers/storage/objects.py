@@ -24,7 +24,7 @@ from campaign.spec import to_base64url
 from fss import KeyBatch, KeyType, proof_file
 from fss.field import Words
 from fss.keys import file_header
-from fss.proof import Proofs, proof_words
+from fss.proof import Proofs, proof_bytes, proof_words
 from servers.storage.entries import ENTRY_BYTES, set_hash
 
 CHUNK = 8192
@@ -68,6 +68,8 @@ class Folder:
         left = (path for name in ("keys", "proofs", "candidates") for path in self.path.glob(f"{name}.*.partial"))
         for path in (self.keys, self.path / "curve", *self.path.glob("messages-*"), *left):
             path.unlink(missing_ok=True)
+        for folder in self.path.glob("evidence-check-*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def drop_candidates(self) -> None:
         """What only the check needed."""
@@ -198,7 +200,8 @@ def _fill(
         batch = KeyBatch.from_bytes(stored[:, : type.key_bytes].tobytes(), type.binder, expected=type)
         keys.put(done, batch.words)
         if proved is not None:
-            proved.put(done, Proofs.from_bytes(stored[:, type.key_bytes :].tobytes(), type).words)
+            proof = stored[:, type.key_bytes : type.key_bytes + proof_bytes(type)]
+            proved.put(done, Proofs.from_bytes(proof.tobytes(), type).words)
         done += len(some)
         progress(done)
     if done != count or entries.digest() != expected.checksum:

@@ -14,7 +14,7 @@ from servers.storage import aside, campaigns, dialects, history, ingest, sites, 
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, forget
 from servers.storage.entries import id_of_last
-from servers.storage.schema import CAMPAIGNS, UPLOADS, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, LEFT_OUT, UPLOADS, WITHDRAWN
 
 ENTRIES = 1 << 16  # read at a time
 if TYPE_CHECKING:
@@ -138,6 +138,13 @@ class Uploads:
             while part := self._read(db, columns.where(uploads_of(campaign_id, wave) & (UPLOADS.c.id > last))):
                 yield part
                 last = part[-1][0]
+
+    def rejected(self, campaign_id: bytes, wave: int) -> list[tuple[bytes, bytes]]:
+        """What failed the check of a wave and is still kept: ids and what was sent, in the order of the ids."""
+        failed = (LEFT_OUT.c.campaign == campaign_id) & (LEFT_OUT.c.wave == wave) & LEFT_OUT.c.rejected
+        with self._engine.connect() as db:
+            rows = db.execute(sa.select(LEFT_OUT.c.id, LEFT_OUT.c.key).where(failed).order_by(LEFT_OUT.c.id))
+            return [(row[0], row[1]) for row in rows]
 
     def erase_keys(self, campaign_id: bytes, wave: int, after: bytes, most: int) -> list[bytes]:
         """Some keys of a wave go, in the order of their ids behind one; returns whose, none if none are left.

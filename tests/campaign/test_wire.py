@@ -164,7 +164,8 @@ def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes, proved: bo
     assert encode_uploads(of, got) == data
     _, rows = upload_rows(data, of, 0)
     assert [upload_id for upload_id, _, _ in rows] == [row.tobytes() for row in got.ids]
-    assert [key for _, _, key in rows] == [row.tobytes() for row in stored_bytes(got.keys, got.proofs)]
+    stored = np.concatenate([stored_bytes(got.keys, got.proofs), got.others], axis=1)
+    assert [opening for _, _, opening in rows] == [row.tobytes() for row in stored]
 
 
 def test_shares_round_trip() -> None:

@@ -178,14 +178,14 @@ def _decoded(data: bytes, campaign: Campaign) -> Uploads:
         if stored is not None:
             raise Broken(f"upload: {data!r} is stored and cannot be decoded") from None
         raise
-    if stored != stored_bytes(decoded.keys, decoded.proofs).tobytes():
+    if stored != np.concatenate([stored_bytes(decoded.keys, decoded.proofs), decoded.others], axis=1).tobytes():
         raise Broken(f"upload: {data!r} can be decoded and is not stored as it is")
     return decoded
 
 
 def _stored(data: bytes, campaign: Campaign) -> bytes | None:
     try:
-        return b"".join(key for _, _, key in upload_rows(data, campaign, 0)[1])
+        return b"".join(opening for _, _, opening in upload_rows(data, campaign, 0)[1])
     except Problem:
         return None
 

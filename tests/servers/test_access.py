@@ -129,7 +129,8 @@ def secrets_of(pair: Pair, campaign: Campaign, planted: bytes) -> list[tuple[str
             (campaign.id,),
         ).fetchone()[0]
     db.close()
-    secret += [("noise seed", seed), ("stored key", key[8:24]), ("stored key", key[-16:])]
+    # The last 32 bytes that are stored are a hash.
+    secret += [("noise seed", seed), ("stored key", key[8:24]), ("stored key", key[-48:-32])]
     forms = []
     for what, value in secret:
         number = str(int.from_bytes(value[:8], "little")).encode()

@@ -42,7 +42,8 @@ def stolen_keys(pair: Pair, role: int, campaign: Campaign) -> tuple[list[bytes],
             (campaign.id,),
         ).fetchall()
     db.close()
-    return [row[0] for row in rows], KeyBatch.from_bytes(b"".join(row[1] for row in rows), campaign.id)
+    size = campaign.key_type(role).key_bytes
+    return [row[0] for row in rows], KeyBatch.from_bytes(b"".join(row[1][:size] for row in rows), campaign.id)
 
 
 def exact(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:

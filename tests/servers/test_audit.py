@@ -1,6 +1,5 @@
-"""A server that lies is found out: what it signed does not come from the keys and the noise that it signed for."""
+"""Three verdicts: an honest server passes, a wrong number is named with its server, and nothing is nothing."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,32 @@ import pytest
 
 from campaign.envelopes import Shares, encode_shares
 from campaign.errors import PeerMismatch
-from campaign.spec import Campaign, to_base64url
+from campaign.spec import Campaign
 from campaign.wire import ShareQuery
 from client.identity import Identity
-from client.program import BAD_DATA, OK, REFUSED
+from client.program import BAD_DATA, USAGE
 from fss import field
 from harness.live import IDENTITIES, Pair, name
-from programs.server import main
-from servers.audit.verify import HONEST, Finding, verify
+from servers.audit.verdict import EXIT_STATUS, HONEST, NOTHING, WRONG, overall
 from servers.release.noise import set_secret
 from servers.release.statement import Signed, Statement, covered, require_signed, split
+from tests.servers.audits import (
+    Folders,
+    answer_of,
+    change_upload,
+    copied,
+    detail,
+    digest_of,
+    drop_upload,
+    found,
+    handed_over,
+    status,
+    wrong,
+)
 from tests.servers.conftest import new_campaign, values
 from tests.servers.test_attacks import pair_share
 from tests.servers.test_bad_peers import _reply, impostor
+from tests.servers.test_check import POSITIONS, forged, send
 
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
@@ -44,36 +56,32 @@ def asked(pair: Pair) -> Campaign:
     return campaign
 
 
-def config(pair: Pair, role: int) -> str:
-    return str(pair.folder / f"server{role}" / "server.toml")
+@pytest.fixture(scope="module")
+def originals(pair: Pair, asked: Campaign, tmp_path_factory: pytest.TempPathFactory) -> list[Folders]:
+    folder = tmp_path_factory.mktemp("audit")
+    return [handed_over(pair, asked, folder, audited) for audited in (0, 1)]
 
 
-def handed_over(pair: Pair, campaign: Campaign, folder: Path, audited: int = 1) -> tuple[Path, Path]:
-    keys, evidence = folder / "keys", folder / "evidence"
-    about = [name(campaign), "--config"]
-    assert main(["audit", "export", *about, config(pair, audited), "--out", str(keys)]) == OK
-    assert main(["audit", "evidence", *about, config(pair, 1 - audited), "--out", str(evidence)]) == OK
-    return keys, evidence
-
-
-def bad(findings: list[Finding]) -> list[str]:
-    return [finding.what for finding in findings if not finding.is_honest]
+@pytest.fixture
+def folders(originals: list[Folders], tmp_path: Path) -> Folders:
+    """Of server 1."""
+    return copied(originals[1], tmp_path)
 
 
 @pytest.mark.parametrize("audited", [0, 1])
 def test_an_honest_pair_passes(
-    pair: Pair, asked: Campaign, tmp_path: Path, audited: int, capsys: pytest.CaptureFixture[str]
+    originals: list[Folders], asked: Campaign, audited: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keys, evidence = handed_over(pair, asked, tmp_path, audited)
-    assert (
-        main(["audit", "verify", "--keys", str(keys), "--evidence", str(evidence), "--digest", digest_of(asked)]) == OK
-    )
+    assert status(originals[audited], digest_of(asked)) == EXIT_STATUS[HONEST] == 0
     printed = capsys.readouterr().out
-    assert "shares at all positions      honest" in printed
-    assert "published curve              honest" in printed
-    if audited == 1:
-        assert "shares of score groups       honest" in printed
-    assert all(path.stat().st_mode & 0o077 == 0 for path in keys.iterdir())
+    for what in ("challenge", "check messages", "uploads that passed", "shares at all positions"):
+        assert what.ljust(41) + "honest\n" in printed
+    for server in (0, 1):
+        assert f"published curve of server {server}".ljust(41) + "honest\n" in printed
+    assert ("shares of score groups".ljust(41) + "honest\n" in printed) == (audited == 1)
+    assert "\nhonest: " in printed
+    files = [path for path in originals[audited][0].rglob("*") if path.is_file()]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in files)
 
 
 def change(path: Path, at: int = -1) -> None:
@@ -82,84 +90,122 @@ def change(path: Path, at: int = -1) -> None:
     path.write_bytes(bytes(data))
 
 
-def drop_an_upload(keys: Path) -> None:
-    (keys / "entries").write_bytes((keys / "entries").read_bytes()[48:])
-
-
 def other_noise(keys: Path) -> None:
-    (keys / "noise.secret").write_text("00" * 32)
+    (keys / "release-curve" / "noise.secret").write_text("00" * 32)
 
 
 @pytest.mark.parametrize(
     ("what", "how"),
     [
-        ("set of uploads", drop_an_upload),
-        ("set of uploads", lambda keys: change(keys / "entries")),
-        ("keys", lambda keys: change(keys / "keys")),
-        ("noise", other_noise),
+        ("uploads handed over", lambda keys, campaign: drop_upload(keys / "wave-0" / "uploads", campaign, 7)),
+        ("uploads handed over", lambda keys, campaign: change_upload(keys / "wave-0" / "uploads", campaign, 7)),
+        ("uploads handed over", lambda keys, campaign: change_upload(keys / "wave-0" / "uploads", campaign, 7, 0)),
+        ("noise", lambda keys, _: other_noise(keys)),
+        ("statement", lambda keys, _: change(keys / "release-curve" / "statement", -5)),
     ],
 )
 def test_what_is_handed_over_must_be_what_was_signed_for(
-    pair: Pair, asked: Campaign, tmp_path: Path, what: str, how: Callable[[Path], None]
+    folders: Folders, asked: Campaign, what: str, how: Callable[[Path, Campaign], None]
 ) -> None:
-    keys, evidence = handed_over(pair, asked, tmp_path)
-    how(keys)
-    assert bad(verify(keys, evidence, digest_of(asked))) == [what]
-    assert (
-        main(["audit", "verify", "--keys", str(keys), "--evidence", str(evidence), "--digest", digest_of(asked)])
-        == REFUSED
-    )
+    how(folders[0], asked)
+    assert wrong(found(folders, asked)) == {what: 1}
+    assert status(folders, digest_of(asked)) == EXIT_STATUS[WRONG] == 3
 
 
-def test_evidence_cannot_be_made_up(pair: Pair, asked: Campaign, tmp_path: Path) -> None:
+def test_evidence_cannot_be_made_up(folders: Folders, asked: Campaign) -> None:
     """Played by the accuser: it changes an answer that it kept, the statement, or what it published itself."""
-    keys, evidence = handed_over(pair, asked, tmp_path)
-    answer = next(evidence.glob("*.answer"))
+    evidence = folders[1]
+    answer = answer_of(evidence, "curve")
     change(answer, 100)
-    assert any("not signed" in finding.verdict for finding in verify(keys, evidence, digest_of(asked)))
+    findings = found(folders, asked)
+    assert wrong(findings) == {"shares at all positions": 0, "published curve of server 0": 0}
+    assert "not signed by server 1" in detail(findings, "shares at all positions")
     change(answer, 100)
-    release = np.load(evidence / "release.npy")
-    np.save(evidence / "release.npy", release + 1)
-    assert bad(verify(keys, evidence, digest_of(asked))) == ["published curve"]
-    np.save(evidence / "release.npy", release)
-    assert bad(verify(keys, evidence, digest_of(asked))) == []
-    data = (evidence / "statement").read_bytes()
-    (evidence / "statement").write_bytes(data.replace(b'"count":200', b'"count":201'))
-    assert "statement" in bad(verify(keys, evidence, digest_of(asked)))
+    path = evidence / "release-curve" / "release.npy"
+    release = np.load(path)
+    np.save(path, release + 1)
+    assert wrong(found(folders, asked)) == {"published curve of server 0": 0}
+    np.save(path, release)
+    assert overall(found(folders, asked)) == HONEST
+    data = (evidence / "release-curve" / "statement").read_bytes()
+    (evidence / "release-curve" / "statement").write_bytes(data.replace(b'"count":200', b'"count":201'))
+    assert wrong(found(folders, asked)) == {"statement": 0}
 
 
-def test_another_campaign_cannot_be_slipped_in(pair: Pair, asked: Campaign, tmp_path: Path) -> None:
+def test_another_campaign_cannot_be_slipped_in(folders: Folders, asked: Campaign) -> None:
     """Played by the accuser: it puts its own signing key in the other's place and signs a lie for it."""
-    keys, evidence = handed_over(pair, asked, tmp_path)
     fields = asked.model_dump(mode="json", by_alias=True)
     fields["servers"][1]["signing_key"] = fields["servers"][0]["signing_key"]
     other = Campaign.from_dict(fields)
-    for folder in (keys, evidence):
+    for folder in folders:
         (folder / "campaign.json").write_bytes(other.canonical)
-        assert bad(verify(keys, evidence, digest_of(asked))) == ["campaign"]
+        (finding,) = found(folders, asked)
+        assert (finding.what, finding.verdict) == ("campaign", NOTHING)
+        assert status(folders, digest_of(asked)) == EXIT_STATUS[NOTHING] == 4
 
 
-def test_nonsense_is_a_finding_not_a_traceback(pair: Pair, asked: Campaign, tmp_path: Path) -> None:
-    keys, evidence = handed_over(pair, asked, tmp_path)
-    answer = next(evidence.glob("*.answer"))
+def test_folders_of_the_same_server_are_nothing_to_compare(originals: list[Folders], asked: Campaign) -> None:
+    keys, evidence = originals[0][0], originals[1][1]
+    findings = found((keys, evidence), asked)
+    assert overall(findings) == NOTHING
+    assert "both of server 0" in findings[-1].detail
+
+
+def test_nonsense_is_a_finding_not_a_traceback(folders: Folders, asked: Campaign) -> None:
+    keys, evidence = folders
+    answer = answer_of(evidence, "curve")
+    (check,) = (keys / "wave-0").glob("check-*")
     for path, data in (
         (answer, b""),
         (answer.with_suffix(".question"), b"\xff\xfe"),
-        (evidence / "release.npy", b"x"),
-        (keys / "noise.secret", b"zz"),
-        (evidence / "statement", b"{}"),
+        (evidence / "release-curve" / "release.npy", b"x"),
+        (evidence / "release-curve" / "statement", b"{}"),
+        (keys / "release-curve" / "noise.secret", b"zz"),
+        (keys / "wave-0" / "uploads", b"x"),
+        (keys / "about.json", b"[]"),
+        (keys / "about.json", (keys / "about.json").read_bytes().replace(b'"number":0', b'"number":3')),
+        (check / "entries", b"y" * 17),
+        (check / "seeds", b"zz"),
     ):
         old = path.read_bytes()
         path.write_bytes(data)
-        found = main(
-            ["audit", "verify", "--keys", str(keys), "--evidence", str(evidence), "--digest", digest_of(asked)]
-        )
-        assert found in (BAD_DATA, REFUSED), path
+        assert status(folders, digest_of(asked)) in (BAD_DATA, EXIT_STATUS[WRONG]), path
         path.write_bytes(old)
+    (keys / "wave-0" / "uploads").unlink()
+    assert status(folders, digest_of(asked)) == USAGE  # a file is missing
 
 
-def digest_of(campaign: Campaign) -> str:
-    return to_base64url(campaign.digest)
+@pytest.mark.parametrize("audited", [0, 1])
+def test_nobody_asked_so_there_is_nothing_to_compare(
+    pair: Pair, tmp_path: Path, audited: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An honest server is not called a liar for it."""
+    campaign = new_campaign()
+    pair.create(campaign)
+    pair.upload_values(campaign, campaign.place(values(20)).positions)
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    folders = handed_over(pair, campaign, tmp_path, audited)
+    assert status(folders, digest_of(campaign)) == EXIT_STATUS[NOTHING]
+    assert f"server {audited} has signed and published no number" in capsys.readouterr().out
+
+
+def test_rejected_uploads_that_are_erased_are_nothing_to_compare(pair: Pair, tmp_path: Path) -> None:
+    """All else about the check is still compared, who passed included."""
+    campaign = new_campaign(checked=True, grid=POSITIONS)
+    pair.create(campaign)
+    pair.upload_values(campaign, np.arange(20))
+    send(pair, campaign, forged(campaign, "another payload"))
+    pair.seal(campaign)
+    pair.wait_ready(campaign)
+    pair.ask(0, campaign, "curve")
+    assert overall(found(handed_over(pair, campaign, tmp_path / "before"), campaign)) == HONEST
+    with pair.operator(1) as client:
+        assert client.post(f"/v1/campaigns/{name(campaign)}/confirm").json() == {"erased": 30}
+    findings = found(handed_over(pair, campaign, tmp_path / "after"), campaign)
+    assert [f.what for f in findings if f.verdict != HONEST] == ["messages about erased uploads"]
+    assert overall(findings) == NOTHING
+    assert {f.what: f.numbers for f in findings}["check messages"] == 3 * 20
 
 
 def test_a_signature_covers_question_statement_and_answer(pair: Pair, asked: Campaign) -> None:
@@ -168,13 +214,13 @@ def test_a_signature_covers_question_statement_and_answer(pair: Pair, asked: Cam
     statement, other = (Statement.model_validate({**about, "noise": bytes([i]) * 32}) for i in (0, 1))
     answer = b"shares" + identity.sign(covered(statement, b"question", b"shares"))
     require_signed(asked, statement, b"question", answer)
-    for wrong in (
+    for other_question in (
         (statement, b"another", answer),
         (other, b"question", answer),
         (statement, b"question", b"Shares" + answer[6:]),
     ):
         with pytest.raises(PeerMismatch, match="not signed"):
-            require_signed(asked, *wrong)
+            require_signed(asked, *other_question)
 
 
 def test_a_share_leaves_only_when_the_others_statement_is_kept(tmp_path: Path) -> None:
@@ -237,15 +283,14 @@ def test_a_lying_server_spoils_an_answer_and_is_found_out(tmp_path: Path) -> Non
         with pair.analyst(0) as client:
             answer = client.get(f"/v1/campaigns/{name(campaign)}/ecdf", params={"at": "0.3"})
         assert "otherwise than before" in answer.json()["detail"]
-        digest = to_base64url(campaign.digest)
-        findings = verify(*handed_over(pair, campaign, tmp_path), digest)
-        assert [f.verdict for f in findings if not f.is_honest] == ["1 of 1 numbers differ, the first at place 0, by 7"]
-        assert sum(f.verdict == HONEST for f in findings) == 6
+        folders = handed_over(pair, campaign, tmp_path)
+        findings = found(folders, campaign)
+        assert wrong(findings) == {"shares at 1 positions": 1}
+        details = [f.detail for f in findings if f.verdict != HONEST]
+        assert details == ["1 of 1 numbers differ, the first at place 0, by 7"]
         assert isinstance(spoilt, int)
         assert honest.size == 1
         # It cannot say that it had other noise: it committed to it before it saw a share of the other server.
-        keys = tmp_path / "keys"
-        shutil.copy(keys / "noise.secret", keys / "noise.old")
-        other_noise(keys)
-        assert bad(verify(keys, tmp_path / "evidence", digest)) == ["noise"]
+        other_noise(folders[0])
+        assert wrong(found(folders, campaign)) == {"noise": 1}
         assert split(lie)[0] != lie

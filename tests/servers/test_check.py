@@ -50,7 +50,10 @@ def forged(campaign: Campaign, attack: str, **more: Any) -> list[bytes]:
     ids = np.frombuffer(secrets.token_bytes(16 * len(made.keys)), np.uint8).reshape(-1, 16)
     hashes = [hash_rows(stored_bytes(*made.of_server(role))) for role in (0, 1)]
     each = [(made.of_server(role), hashes[1 - role]) for role in (0, 1)]
-    return [encode_uploads(campaign, Uploads(ids, keys, other, proofs)) for (keys, proofs), other in each]
+    return [
+        encode_uploads(campaign, Uploads(ids, keys, other, proofs, campaign.first_wave))
+        for (keys, proofs), other in each
+    ]
 
 
 def send(pair: Pair, campaign: Campaign, both: list[bytes]) -> None:
@@ -186,7 +189,7 @@ def test_a_server_tells_its_part_of_one_challenge_only(pair: Pair) -> None:
     checksum = pair.status(campaign)["checksum"]
     told = [ask_peer(pair, 0, campaign, "messages", checksum=checksum, **about).content for _ in range(2)]
     assert told[0] == told[1]
-    assert len(told[0]) == 24 * 20
+    assert len(told[0]) == 24 * 20 + 64  # with its signature
 
 
 def test_a_campaign_needs_the_servers_own_pledges(pair: Pair) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.envelopes import Row, upload_rows
+from campaign.envelopes import HASH_BYTES, Row, upload_rows
 from fss import KeyBatch, proof_file
 from harness.live import envelopes
 from servers.storage.entries import set_checksum
@@ -43,7 +43,7 @@ def test_parts_do_not_matter_and_one_may_be_empty(
     if proofs is not None:
         assert proof_file.is_whole(proofs)
         kept = proof_file.open_proofs(proofs, TYPE)
-        assert kept.to_bytes() == b"".join(key[TYPE.key_bytes :] for _, _, key in rows)
+        assert kept.to_bytes() == b"".join(opening[TYPE.key_bytes : -HASH_BYTES] for _, _, opening in rows)
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
 
 

@@ -22,6 +22,7 @@ SUMS = {
     "prefix_sum",
     "slice_sum",
     "chunk_sum",
+    "sum_and_messages",
 }
 WRAPPED = {"open_for_noise", "_words"}
 NOISE = {"NoiseTree", "DiscreteLaplace", "FineLaplace"}

@@ -208,12 +208,16 @@ def answers(case: dict[str, Any]) -> dict[str, Any]:
     digest, checksum, count = bytes.fromhex(case["digest"]), bytes.fromhex(case["checksum"]), len(case["ids"])
     body = json.dumps({"digest": page.text(digest), "positions": [0, 1, 255]}, separators=(",", ":")).encode()
     question, made = b"/shares\n" + body, []
+    asked = {"digest": page.text(digest), "checksum": page.text(checksum), "start": 1, "stop": 3}
+    about_keys = b"/messages?wave=0\n" + json.dumps(asked, separators=(",", ":")).encode()
     for server, secret in enumerate(SECRETS):
         keys, noise = named(f"key file {server}", 32), named(f"noise secret {server}", 32)
         stated = page.statement(digest, server, checksum, count, keys, noise)
         elements = [page.element(w) for w in page.words(named(f"elements {server}", 24))]
         answer = page.shares(server, digest, checksum, count, elements)
         about = page.covered_by_signature(stated, question, answer)
+        told = b"".join(page.word(page.element(w)) for w in page.words(named(f"check messages {server}", 48)))
+        signed = page.sign(secret, page.covered_by_message_signature(server, about_keys, told))
         made.append(
             {
                 "secret": secret.hex(),
@@ -224,9 +228,13 @@ def answers(case: dict[str, Any]) -> dict[str, Any]:
                 "elements": elements,
                 "answer": answer.hex(),
                 "signature": page.sign(secret, about).hex(),
+                "messages": told.hex(),
+                "messages_signature": signed.hex(),
             }
         )
-    return {"question": question.decode(), "servers": made, "bad": _bad_answers(bytes.fromhex(made[1]["answer"]))}
+    bad = _bad_answers(bytes.fromhex(made[1]["answer"]))
+    asked_for = {"question": question.decode(), "messages_question": about_keys.decode()}
+    return {**asked_for, "servers": made, "bad": bad}
 
 
 def _bad_answers(data: bytes) -> list[dict[str, str]]:

@@ -23,7 +23,7 @@ KINDS: dict[str, dict[str, str]] = {
         "how-to/sites.md": "Admit hospitals as sites",
         "how-to/check-page.md": "Check a party's page",
         "how-to/python.md": "Take part and ask from Python",
-        "how-to/audit.md": "Find out whether a server lied",
+        "how-to/audit.md": "Audit a server",
         "how-to/backup.md": "Back up and restore",
         "operations.md": "Run two servers",
         "scale.md": "Past one machine",
