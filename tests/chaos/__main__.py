@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from tests.chaos.runner import copy_all, fleet_all, fuzz_all, lie_all, simulate_all
+from tests.chaos.runner import copy_all, fleet_all, fuzz_all, lie_all, roll_back_all, simulate_all
 from tests.chaos.sequence import STEPS
 
 
@@ -14,6 +14,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sequences", type=int, default=200, help="random sequences against two servers")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first one")
     parser.add_argument("--lies", type=int, default=300, help="random sequences against a server that lies")
+    parser.add_argument("--rollbacks", type=int, default=100, help="random sequences in which a server is rolled back")
     parser.add_argument("--fleets", type=int, default=5, help="worlds of many processes in which everything is killed")
     parser.add_argument("--steps", type=int, default=STEPS, help="steps of a sequence")
     parser.add_argument("--copies", type=int, default=200, help="copies of a working server's folder to start from")
@@ -29,6 +30,9 @@ def main(argv: list[str]) -> int:
         simulation = result["simulation"] = simulate_all(args.first, args.sequences, args.seed, args.steps, args.jobs)
     if args.lies:
         lied = result["lies"] = lie_all(args.first, args.lies, args.seed, args.jobs)
+    rolled: dict[str, object] = {"failed": []}
+    if args.rollbacks:
+        rolled = result["rollbacks"] = roll_back_all(args.first, args.rollbacks, args.seed, args.jobs)
     fleets: dict[str, object] = {"failed": []}
     if args.fleets:
         fleets = result["fleets"] = fleet_all(args.first, args.fleets, args.seed)
@@ -40,7 +44,7 @@ def main(argv: list[str]) -> int:
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(result, indent=2) + "\n")
-    return 1 if simulation["failed"] or lied["failed"] or fleets["failed"] else 0
+    return int(any(part["failed"] for part in (simulation, lied, rolled, fleets)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.live import Pair
-from tests.chaos import fleet, lies
+from harness.nursery import Nursery
+from tests.chaos import fleet, lies, rollbacks
 from tests.chaos.durability import try_copies
 from tests.chaos.fuzz import envelope_target, fuzz, other_targets
 from tests.chaos.sequence import STEPS, Outcome, Sequence
@@ -107,6 +108,36 @@ def _lie(numbers: Iterable[int], seed: int) -> tuple[list[lies.Outcome], list[st
                 failed.append(f"{options}: {type(error).__name__}: {error}")
                 traceback.print_exc()
                 print(f"FAILED {failed[-1]}", flush=True)
+    return done, failed
+
+
+def roll_back_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any]:
+    """Sequences in which a server is rolled back and the other one lies about it."""
+    return _all(partial(_roll_back, seed=seed), first, count, jobs, "uploads closings rollbacks lies messages")
+
+
+def _roll_back(numbers: Iterable[int], seed: int) -> tuple[list[rollbacks.Outcome], list[str]]:
+    """Two new servers after a failure: what a sequence leaves behind may be damaged."""
+    done: list[rollbacks.Outcome] = []
+    failed: list[str] = []
+    todo, nursery = list(numbers), Nursery()
+    while todo:
+        with tempfile.TemporaryDirectory() as folder:
+            pair = Pair(Path(folder), workers="1")
+            pair.nursery = nursery
+            with pair:
+                while todo:
+                    number = todo.pop(0)
+                    try:
+                        done.append(rollbacks.play(pair, Path(tempfile.mkdtemp(dir=folder)), f"{seed}/{number}"))
+                    except Exception as error:
+                        options = f"--seed {seed} --first {number} --rollbacks 1 --sequences 0 --lies 0 --fleets 0"
+                        failed.append(f"{options} --copies 0 --envelopes 0: {type(error).__name__}: {error}")
+                        traceback.print_exc()
+                        print(f"FAILED {failed[-1]}", flush=True)
+                        break
+                    print(f"rollbacks {seed}/{number}: {done[-1]}", flush=True)
+    nursery.close()
     return done, failed
 
 

@@ -1,0 +1,28 @@
+"""The bounded part of the sequences with rollbacks; `make chaos` plays many more."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.live import Pair
+from harness.nursery import Nursery
+from tests.chaos import rollbacks
+
+SEQUENCES = 3
+
+
+@pytest.mark.faults
+def test_whatever_is_rolled_back_a_key_meets_one_challenge(tmp_path: Path) -> None:
+    outcomes = []
+    nursery = Nursery()
+    pair = Pair(tmp_path, workers="1")
+    pair.nursery = nursery
+    try:
+        with pair:
+            for number in range(SEQUENCES):
+                (folder := tmp_path / str(number)).mkdir()
+                outcomes.append(rollbacks.play(pair, folder, f"1/{number}"))
+    finally:
+        nursery.close()
+    assert sum(outcome.rollbacks for outcome in outcomes) >= SEQUENCES
+    assert sum(outcome.messages for outcome in outcomes) > 0
