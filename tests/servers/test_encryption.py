@@ -110,10 +110,10 @@ def test_whoever_ends_tls_for_both_servers_learns_nothing(pair: Pair, fronts: li
     traffic = b"".join(
         json.dumps(request[:3]).encode() + request[3] + reply[1] for front in fronts for request, reply in front.seen
     )
-    for envelope in plain:  # no eight bytes of any key, proof or hash passed in plain view
-        for at in range(HEADER, len(envelope) - 8, 8):
-            piece = envelope[at : at + 8]
-            assert piece == bytes(8) or piece not in traffic
+    for envelope in plain:  # no sixteen bytes of any id, key, proof or hash passed in plain view
+        for at in range(HEADER, len(envelope) - 16, 8):
+            piece = envelope[at : at + 16]
+            assert piece == bytes(16) or piece not in traffic
     assert pair.status(campaign, 0)["uploads"] == pair.status(campaign, 1)["uploads"] == len(values)
 
 

@@ -1,8 +1,12 @@
 """HPKE keys of a server: one for each campaign, random, the same in all processes, gone with the campaign."""
 
+import http.server
 import secrets
 import sqlite3
-from contextlib import closing
+import ssl
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +29,6 @@ from servers.storage.storage import Storage
 from tests.commands import call
 from tests.servers.conftest import new_campaign
 from tests.servers.test_care import NOW, config
-from tests.servers.test_encryption import FrontEnd
 
 
 def database(pair: Pair, role: int = 0) -> Path:
@@ -75,25 +78,64 @@ def test_a_campaign_of_the_servers_own_pledges(pair: Pair) -> None:
         find(Identity(IDENTITIES[1], 0), Storage(f"sqlite:///{database(pair)}", look=True), campaign)
 
 
+@contextmanager
+def between(pair: Pair, rewrite: dict[bytes, bytes]) -> Iterator[int]:
+    """Somebody between the servers, with server 1's certificate, who changes what it answers; the port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            with pair.client(1) as client:
+                answer = client.get(self.path, headers=_passed_on(self.headers.items()))
+            content = answer.content
+            for old, new in rewrite.items():
+                content = content.replace(old, new)
+            self.send_response(answer.status_code)
+            for header in (*_passed_on(answer.headers.items()).items(), ("Content-Length", str(len(content)))):
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.folder / "server1" / "cert.pem", pair.folder / "server1" / "key.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _passed_on(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in headers if name.lower() in ("authorization", "fss-history")}
+
+
 def test_the_other_server_must_sign_its_pledge(tmp_path: Path) -> None:
     """Whoever stands between the servers, with a certificate, cannot exchange the key in it."""
-    pair, id = Pair(tmp_path), new_id(secrets.token_bytes)
+    pair, id, rewrite = Pair(tmp_path), new_id(secrets.token_bytes), dict[bytes, bytes]()
     mine = to_base64url(HpkeKey("x25519", bytes(32)).public_bytes).encode()
-    with FrontEnd(pair, 1) as between:
-        pair.reach_peer_at(0, int(between.url.rpartition(":")[2]))
+    with between(pair, rewrite) as port:
+        pair.reach_peer_at(0, port)
         with pair:
             first, second = asked(pair, 0, id)
-            for rewrite in (
+            for forged in (
                 {to_base64url(second.hpke_key).encode(): mine},
                 {to_base64url(second.commitment).encode(): to_base64url(first.commitment).encode()},
                 {b'"signature":"': b'"signature":"A'},
                 {b'"signature"': b'"signed"'},
             ):
-                between.rewrite = rewrite
+                rewrite.clear()
+                rewrite.update(forged)
                 with pair.operator(0) as client:
                     refused = client.get(f"/v1/pledges/{to_base64url(id)}")
                 assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (502, "peer-mismatch")
-            between.rewrite = {}
+                assert "pledge" in refused.json()["detail"]
+            rewrite.clear()
             assert asked(pair, 0, id) == [first, second]
 
 
