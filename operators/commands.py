@@ -224,7 +224,7 @@ def status(args: argparse.Namespace) -> int:
         parts += [] if status["checked"] else ["keys not checked"]
         if status["rejected"]:
             parts.append(f"{status['rejected']} rejected")
-        parts += ["HPKE KEY LOST, uploads are refused: see fss-server doctor"] * status["hpke_key_lost"]
+        parts += ["HPKE KEY LOST, uploads are refused: see fss-server doctor"] if status.get("hpke_key_lost") else []
         if "count" in status:
             parts.append(f"{status['count']} sealed, {status['orphans']} orphans, {status['phase']}")
             parts.append(f"{100 * status['progress']:.0f} %")
