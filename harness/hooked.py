@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from servers.run import now, run
@@ -33,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
         if hooks.get("crash_at") == point:
             os._exit(137)
 
-    run(load(config), clock, crash)
+    run(partial(load, config), clock, crash)
     return 0
 
 

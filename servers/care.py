@@ -26,8 +26,9 @@ def add_commands(commands: Commands) -> None:
         parser.set_defaults(run=work)
     tokens = add_command(commands, "tokens", "exchange this server's tokens")
     actions = tokens.add_subparsers(required=True, metavar="COMMAND")
-    rotate = add_command(actions, "rotate", "a new token; the old one opens nothing after the next start")
+    rotate = add_command(actions, "rotate", "a new token; the old one is good until --finish")
     rotate.add_argument("kind", choices=("operator", "analyst", "peer"), help="whose")
+    rotate.add_argument("--finish", action="store_true", help="everybody has the new one: the old one opens nothing")
     rotate.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
     rotate.set_defaults(run=_rotate)
     log = add_command(commands, "log", "what operators did at this server")
@@ -115,13 +116,23 @@ def _accept(args: argparse.Namespace) -> int:
 
 
 def _rotate(args: argparse.Namespace) -> int:
-    from servers.rotate import rotate
+    from servers.rotate import finish, rotate
 
-    path, digest = rotate(args.kind, args.config)
-    print(f"the new token is in {path}; restart the server, and the old one opens nothing")
+    reload = "then let the server read it: kill -HUP, or systemctl reload fss-server"
+    if args.finish:
+        done = finish(args.kind, args.config)
+        print(f"only the token in {done.path} is good from now on; {reload}")
+        if args.kind == "peer":
+            print(f'the other operator may leave the old one out of [tokens] then:\n     peer = "{done.hashes[0]}"')
+        return OK
+    done = rotate(args.kind, args.config)
     if args.kind == "peer":
-        print("the other operator puts this into [tokens] of its server.toml and restarts, too; until then the servers")
-        print(f'do not reach each other:\n     peer = "{digest}"')
+        print(f"the new token waits in {done.path}; the other operator puts both into [tokens] of its server.toml,")
+        print(f'and reloads:\n     peer = ["{done.hashes[0]}", "{done.hashes[1]}"]')
+        print(f"then here: fss-server tokens rotate peer --finish --config {args.config}")
+    else:
+        print(f"the new token is in {done.path}, and the old one is good, too; {reload}")
+        print(f"when everybody has it: fss-server tokens rotate {args.kind} --finish --config {args.config}")
     return OK
 
 

@@ -3,6 +3,7 @@
 import argparse
 import ssl
 import sys
+from functools import partial
 from pathlib import Path
 
 from client.program import BAD_DATA, OK, TRY_LATER, BadSettings, Commands, add_command
@@ -89,7 +90,7 @@ def _run(args: argparse.Namespace) -> int:
     from servers.storage.database import Damaged
 
     try:
-        getattr(run, args.what)(load(args.config, listen=args.listen))
+        getattr(run, args.what)(partial(load, args.config, listen=args.listen))
     except BackendError as error:
         raise BadSettings(str(error)) from None
     except Damaged as error:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import httpx
 from alembic.runtime.migration import MigrationContext
-from cryptography import x509
 from sqlalchemy.exc import DBAPIError
 
 from campaign.errors import Problem, parse_problem
@@ -24,6 +23,7 @@ from client import https
 from client.identity import Identity
 from client.program import BadSettings
 from fss import backend
+from servers.certificates import expiry
 from servers.hpke_keys import is_lost
 from servers.rollback import RollbackGuard
 from servers.settings import Settings, load
@@ -76,11 +76,6 @@ def permissions(settings: Settings, config: Path) -> Finding:
     return Finding("permissions", OK, "only their owner can read settings and data")
 
 
-def expiry(path: Path) -> datetime:
-    """When the first certificate of a file ends."""
-    return x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
-
-
 def certificate(what: str, path: Path, now: datetime) -> Finding:
     try:
         ends = expiry(path)
@@ -88,8 +83,8 @@ def certificate(what: str, path: Path, now: datetime) -> Finding:
         return Finding(what, WRONG, f"{path} is not a certificate in PEM")
     days, when = (ends - now).days, ends.strftime("%Y-%m-%d")
     if ends <= now:
-        return Finding(what, WRONG, f"ended on {when}; put a new one into {path} and restart")
-    renew = f"; put a new one into {path} before that and restart"
+        return Finding(what, WRONG, f"ended on {when}; put a new one into {path} and reload")
+    renew = f"; put a new one into {path} before that and reload"
     return Finding(what, WARNING if days < WARN_DAYS else OK, f"until {when}, {days} days" + renew * (days < WARN_DAYS))
 
 

@@ -2,7 +2,6 @@
 
 import shutil
 
-from cryptography import x509
 from prometheus_client import Counter, Gauge, Histogram
 
 from servers.settings import Settings
@@ -14,14 +13,14 @@ EVALUATION_SECONDS = Histogram("fss_evaluation_seconds", "Evaluations of points 
 CURVE_SECONDS = Histogram("fss_curve_seconds", "Evaluations of whole curves", buckets=(1, 5, 15, 60, 300, 1800, 7200))
 REQUEST_SECONDS = Histogram("fss_request_seconds", "Requests", ["route", "status"])
 PEER_FAILURES = Counter("fss_peer_failures_total", "Calls to the other server that failed")
-CERTIFICATE_ENDS = Gauge("fss_certificate_not_after_seconds", "When this server's certificate ends, in seconds of 1970")
+CERTIFICATE_ENDS = Gauge(
+    "fss_certificate_not_after_seconds", "When the certificate that is shown ends, in seconds of 1970"
+)
 ON_HOLD = Gauge("fss_on_hold", "1 while this server's database is older than what it did, until its operator decides")
 PEER_ROLLED_BACK = Gauge("fss_peer_rolled_back", "1 while the other server's database is older than what it showed")
 DISK_FREE = Gauge("fss_disk_free_bytes", "Room on the disk of the database")
 
 
 def look(settings: Settings) -> None:
-    """What is looked at whenever somebody asks: the certificate on disk is the one that the next start shows."""
-    certificate = x509.load_pem_x509_certificate(settings.tls.certificate.read_bytes())
-    CERTIFICATE_ENDS.set(certificate.not_valid_after_utc.timestamp())
+    """What is looked at whenever somebody asks."""
     DISK_FREE.set(shutil.disk_usage(settings.data).free)

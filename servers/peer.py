@@ -21,14 +21,23 @@ class PeerClient:
 
     def __init__(self, settings: Peer, token: str, *, role: int, guard: RollbackGuard | None = None) -> None:
         """`guard` compares histories with every message; only a server without a database has none."""
-        self._role, self._timeout, self._guard = role, settings.timeout_s, guard
-        self._http = httpx.AsyncClient(
-            base_url=str(settings.url),
-            **https.options(token, settings.ca, settings.timeout_s),
-        )
+        self._role, self._guard = role, guard
+        self._old: list[httpx.AsyncClient] = []
+        self._connect(settings, token)
+
+    def _connect(self, settings: Peer, token: str) -> None:
+        self._timeout = settings.timeout_s
+        options = https.options(token, settings.ca, settings.timeout_s)
+        self._http = httpx.AsyncClient(base_url=str(settings.url), **options)
+
+    def reload(self, settings: Peer, token: str) -> None:
+        """Another token, CA or address, for what is asked from now on; what is under way goes on."""
+        self._old.append(self._http)
+        self._connect(settings, token)
 
     async def close(self) -> None:
-        await self._http.aclose()
+        for one in (*self._old, self._http):
+            await one.aclose()
 
     async def call(
         self, method: str, campaign: bytes, what: str, *, content: bytes | None = None, most: int = 1 << 20

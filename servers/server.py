@@ -94,6 +94,14 @@ class Server:
         self.eraser = Eraser(self.storage, self.writer, self.publisher, self.folder, crash)
         self.stopping = False
 
+    def reload(self, settings: Settings) -> None:
+        """Take over what can change while the server runs: tokens, certificates and the way to the other server."""
+        settings = self.settings.model_copy(
+            update={"tls": settings.tls, "peer": settings.peer, "tokens": settings.tokens}
+        )
+        self.peer.reload(settings.peer, settings.peer_token())
+        self.settings = settings
+
     def folder(self, campaign_id: bytes, wave: int = 0) -> Folder:
         return Folder(self.settings.data, campaign_id, wave)
 

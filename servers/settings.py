@@ -18,9 +18,17 @@ from campaign.spec import from_base64url
 from client.program import BadSettings
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Hashes = Annotated[tuple[Hash, ...], Field(min_length=1, max_length=2), BeforeValidator(lambda v: _several(v))]
 SigningKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{43}$")]
 PathField = Annotated[Path, BeforeValidator(lambda v: Path(v) if isinstance(v, str) else v)]
 Url = Annotated[AnyHttpUrl, Field(strict=False)]
+
+
+def _several(value: object) -> object:
+    """One alone, or a list."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 class _Section(BaseModel):
@@ -42,11 +50,14 @@ class Peer(_Section):
 
 
 class Tokens(_Section):
-    """SHA-256 hashes of the tokens that callers must present, and the key by which the other server signs."""
+    """SHA-256 hashes of the tokens that callers must present, and the key by which the other server signs.
 
-    operator: Hash
-    analyst: Hash
-    peer: Hash
+    One, or while a token is exchanged two: the new one and the old one.
+    """
+
+    operator: Hashes
+    analyst: Hashes
+    peer: Hashes
     peer_signing_key: SigningKey
 
 
@@ -109,8 +120,8 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        hashes = [self.tokens.operator, self.tokens.analyst, self.tokens.peer]
-        if len(set(hashes)) != 3:
+        hashes = [*self.tokens.operator, *self.tokens.analyst, *self.tokens.peer]
+        if len(set(hashes)) != len(hashes):
             raise ValueError("tokens: operator, analyst and peer must have different tokens")
         if not 1 <= self.port <= 65535:
             raise ValueError(f"listen: {self.port} is not a port")

@@ -28,12 +28,9 @@ def presented(request: Request) -> str:
 
 def role_of(given: str, tokens: Tokens) -> str | None:
     """Which of the server's own tokens this is, compared in constant time."""
-    matches = {
-        OPERATOR: hmac.compare_digest(given, tokens.operator),
-        ANALYST: hmac.compare_digest(given, tokens.analyst),
-        PEER: hmac.compare_digest(given, tokens.peer),
-    }
-    return next((role for role, same in matches.items() if same), None)
+    known = {OPERATOR: tokens.operator, ANALYST: tokens.analyst, PEER: tokens.peer}
+    matches = [(role, hmac.compare_digest(given, one)) for role, hashes in known.items() for one in hashes]
+    return next((role for role, same in matches if same), None)
 
 
 def require(request: Request, *allowed: str) -> Server:

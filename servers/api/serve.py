@@ -45,8 +45,16 @@ def listen(settings: Settings) -> list[socket.socket]:
     return sockets
 
 
-def serve(app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> None:
-    """Until a signal ends it, and then to the end: uvicorn raises the signal again when it is done."""
+def serve(
+    app: FastAPI,
+    settings: Settings,
+    sockets: list[socket.socket],
+    reread: Callable[[], Settings | None] = lambda: None,
+) -> None:
+    """Until a signal ends it, and then to the end: uvicorn raises the signal again when it is done.
+
+    SIGHUP calls `reread`; what it returns has the certificate for connections that come then.
+    """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit(0))
     for logger in ("uvicorn.error", "asyncio"):
@@ -69,7 +77,7 @@ def serve(app: FastAPI, settings: Settings, sockets: list[socket.socket]) -> Non
         proxy_headers=False,  # an address that the client itself writes is no address
         h11_max_incomplete_event_size=2 * HEAD_BYTES,  # ours comes first, and has a proper answer
     )
-    _Server(config, settings.limits.body_s).run(sockets)
+    _Server(config, settings.limits.body_s, reread).run(sockets)
 
 
 def _allow_open_files() -> None:
@@ -91,10 +99,20 @@ def _tls(_: uvicorn.Config, default: Callable[[], ssl.SSLContext]) -> ssl.SSLCon
 class _Server(uvicorn.Server):
     """Uvicorn, but a client that does not finish a head, or read its answer, gets no more time than one with a body."""
 
-    def __init__(self, config: uvicorn.Config, head_s: float) -> None:
+    def __init__(self, config: uvicorn.Config, head_s: float, reread: Callable[[], Settings | None]) -> None:
         super().__init__(config)
-        self._head_s = head_s
+        self._head_s, self._reread = head_s, reread
         self._waiting: dict[object, tuple[object, float]] = {}  # connection -> its last request, and since when
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+
+    def _reload(self) -> None:
+        """The context stays; its next handshakes show the new certificate."""
+        settings = self._reread()
+        if settings is not None and self.config.ssl is not None:
+            self.config.ssl.load_cert_chain(settings.tls.certificate, settings.tls.key)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:

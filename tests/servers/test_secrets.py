@@ -26,14 +26,14 @@ def test_tokens_are_compared_in_constant_time() -> None:
         equality = any(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in node.ops)
         assert not (equality and names & SECRET_NAMES), ast.unparse(node)
     called = [ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    assert called.count("hmac.compare_digest") == 4
+    assert called.count("hmac.compare_digest") == 2
 
 
 def test_every_role_is_compared_whichever_matches() -> None:
     """The time does not say which of the tokens was right."""
     kinds = ("operator", "analyst", "peer")
     tokens = {kind: new_token(kind) for kind in kinds}
-    known = Tokens(peer_signing_key="A" * 43, **{kind: hash_token(token) for kind, token in tokens.items()})
+    known = Tokens(peer_signing_key="A" * 43, **{kind: (hash_token(token),) for kind, token in tokens.items()})
     for kind, token in tokens.items():
         assert access.role_of(hash_token(token), known) == kind
     assert access.role_of(hash_token("other"), known) is None
