@@ -91,7 +91,8 @@ def _sealed(status: Status, there: Status, command: Command) -> str:
     phases = [str(one.get("phase", "")) for one in (status, there)]
     if "failed" in phases:
         which = "this server" if phases[0] == "failed" else "the other server"
-        return f"{which} could not evaluate the curve; its log says why, and it tries again by itself"
+        why = str((status if phases[0] == "failed" else there).get("problem", "its log says why"))
+        return f"{which} could not evaluate the curve ({why}); it tries again by itself"
     if phases != ["ready", "ready"]:
         return "nothing to do: the curve is being evaluated; ask for the status again"
     if status.get("kept"):

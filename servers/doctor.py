@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+import ssl
 import stat
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,20 +14,23 @@ from pathlib import Path
 
 import httpx
 from alembic.runtime.migration import MigrationContext
+from cryptography import x509
+from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from campaign.errors import Problem, parse_problem
 from campaign.reading import parse_json
-from campaign.spec import to_base64url
+from campaign.spec import TIME_FORMAT, to_base64url
 from campaign.text import all_shown
 from client import https
 from client.identity import Identity
 from client.program import BadSettings
 from fss import backend
+from servers.backup import LAST
 from servers.certificates import expiry
 from servers.hpke_keys import is_lost
 from servers.rollback import RollbackGuard
-from servers.settings import Settings, load
+from servers.settings import Cluster, Settings, load
 from servers.storage import dialects
 from servers.storage.database import Damaged, needs_to_be_alone, open_engine
 from servers.storage.dump import sqlite_file
@@ -36,6 +40,7 @@ from servers.storage.storage import Storage
 OK, WARNING, WRONG = "ok", "warning", "WRONG"
 WARN_DAYS, WARN_BYTES, LEAST_BYTES = 30, 5 << 30, 200 << 20
 WARN_SKEW_S, MOST_SKEW_S = 5, 60
+WARN_BACKUP_DAYS = 2
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,11 @@ def examine(config: Path, now: datetime, *, offline: bool = False) -> Iterator[F
     if looked.verdict == OK:
         yield hpke_keys(settings, identity)
     yield history(settings, identity, now)
+    yield last_backup(settings, now)
+    if settings.cluster is not None:
+        yield cluster(settings.cluster)
     if not offline:
+        yield served(settings)
         yield from peer(settings, identity, now)
 
 
@@ -156,6 +165,48 @@ def hpke_keys(settings: Settings, identity: Identity) -> Finding:
     return Finding("HPKE keys", OK, f"of {len(campaigns)} campaigns")
 
 
+def last_backup(settings: Settings, now: datetime) -> Finding:
+    """By what `fss-server backup` leaves in the data folder; other backups are not known here."""
+    try:
+        made = datetime.strptime((settings.data / LAST).read_text().strip(), TIME_FORMAT).replace(tzinfo=UTC)
+    except (FileNotFoundError, ValueError):
+        return Finding("backup", WARNING, "none was made here yet: fss-server backup")
+    days = (now - made).total_seconds() / 86400
+    old = days > WARN_BACKUP_DAYS
+    detail = f"the last one is of {made.strftime('%Y-%m-%d %H:%M')} UTC"
+    return Finding("backup", WARNING if old else OK, detail + f", {days:.0f} days ago; does its timer run?" * old)
+
+
+def cluster(about: Cluster) -> Finding:
+    """Does the Dask scheduler answer, and has it workers?"""
+    from servers.compute.cluster import count_workers
+
+    try:
+        workers = count_workers(about)
+    except (OSError, TimeoutError) as error:
+        return Finding("cluster", WRONG, f"{about.scheduler} does not answer ({type(error).__name__})")
+    if not workers:
+        return Finding("cluster", WRONG, f"{about.scheduler} has no workers; curves wait until there are some")
+    return Finding("cluster", OK, f"{about.scheduler} has {workers} workers")
+
+
+def served(settings: Settings) -> Finding:
+    """Whether the certificate that is shown is the one in its file."""
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
+    try:
+        shown = ssl.get_server_certificate((host, settings.port), timeout=5)
+    except (OSError, ValueError) as error:
+        return Finding(
+            "served", WARNING, f"nothing answers on {settings.listen} ({type(error).__name__}); is it started?"
+        )
+    known = x509.load_pem_x509_certificate(settings.tls.certificate.read_bytes())
+    if x509.load_pem_x509_certificate(shown.encode()) != known:
+        return Finding(
+            "served", WARNING, "another certificate is shown than the one in its file: reload; or a proxy has it"
+        )
+    return Finding("served", OK, f"{settings.listen} shows the certificate in its file")
+
+
 def _elsewhere(settings: Settings) -> Finding:
     """A database that is a server of its own."""
     try:
@@ -167,6 +218,8 @@ def _elsewhere(settings: Settings) -> Finding:
         wrong = dialects.of(engine).damage(engine)
         with engine.connect() as db:
             found = MigrationContext.configure(db).get_current_revision()
+            size = int(db.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one())
+            free = _free(db)
     except DBAPIError as error:
         return Finding("database", WRONG, f"{where} cannot be reached ({type(error.orig).__name__})")
     finally:
@@ -175,7 +228,20 @@ def _elsewhere(settings: Settings) -> Finding:
         return Finding("database", WRONG, f"{where}: {wrong}")
     if found != head:
         return Finding("database", WARNING, f"{where}: schema {found}, this program's is {head}; a start changes it")
-    return Finding("database", OK, f"{where}, schema {found}")
+    if free is not None and free < WARN_BYTES:
+        verdict = WRONG if free < LEAST_BYTES else WARNING
+        return Finding("database", verdict, f"{where}: {free / (1 << 30):.1f} GiB free on its disk; make room")
+    room = "its disk is on another machine: watch it there" if free is None else f"{free / (1 << 30):.1f} GiB free"
+    return Finding("database", OK, f"{where}, schema {found}, {size / (1 << 20):.1f} MiB; {room}")
+
+
+def _free(db: Connection) -> int | None:
+    """Room on PostgreSQL's disk, if that is this machine's and its folder is told to this user."""
+    try:
+        folder = Path(str(db.exec_driver_sql("SHOW data_directory").scalar_one()))
+        return shutil.disk_usage(folder).free
+    except (DBAPIError, OSError):
+        return None
 
 
 def peer(settings: Settings, identity: Identity, now: datetime) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ import shutil
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from campaign.errors import problems
 from servers.settings import Settings
 
 UPLOADS = Counter("fss_uploads_total", "Uploads stored")
@@ -18,7 +19,17 @@ CERTIFICATE_ENDS = Gauge(
 )
 ON_HOLD = Gauge("fss_on_hold", "1 while this server's database is older than what it did, until its operator decides")
 PEER_ROLLED_BACK = Gauge("fss_peer_rolled_back", "1 while the other server's database is older than what it showed")
+STATES = ("open", "frozen", "checking", "sealed")
+PHASES = ("waiting", "writing keys", "checking", "waiting for the other server", "evaluating", "ready", "failed")
+WAVES = Gauge("fss_waves", "Waves of all campaigns, a plain campaign being one, by state", ["state"])
+JOBS = Gauge("fss_jobs", "Background jobs by phase", ["phase"])
+LEFT_OUT = Gauge("fss_left_out", "Uploads that a sealing left out or rejected and that are kept until confirmed")
+TROUBLE_SECONDS = Gauge("fss_trouble_seconds", "How long the oldest of what does not go on lasts; 0: none", ["what"])
 DISK_FREE = Gauge("fss_disk_free_bytes", "Room on the disk of the database")
+
+
+for _kind in problems():  # an alert sees the first event only of what was 0 before it
+    REFUSALS.labels(_kind.code)
 
 
 def look(settings: Settings) -> None:

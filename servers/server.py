@@ -9,15 +9,18 @@ from campaign.errors import StorageBusy
 from campaign.spec import to_base64url
 from client.identity import Identity
 from client.program import BadSettings
+from servers import metrics
 from servers.api.limits import Limits
 from servers.compute.executor import Executor, LocalPool
 from servers.hpke_keys import HpkeKeys
+from servers.lifecycle import overseer
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
 from servers.lifecycle.closing import Closer
 from servers.lifecycle.compare import Comparer
 from servers.lifecycle.erase import Eraser
 from servers.lifecycle.frozen_ids import FrozenIds
+from servers.lifecycle.overseer import Overseer
 from servers.lifecycle.seal import Sealer
 from servers.lifecycle.work import Crash, Workman
 from servers.peer import PeerClient
@@ -90,9 +93,15 @@ class Server:
         self.checker = Checker(settings.role, self.folder, *about)
         self.workman = Workman(settings, self.storage, self.writer, pool, self.checker, self.storage.now, crash)
         self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock, self.guard)
-        self.comparer = Comparer(self.storage, self.peer)
+        self.comparer, self.overseer = Comparer(self.storage, self.peer), Overseer(self.storage)
         self.eraser = Eraser(self.storage, self.writer, self.publisher, self.folder, crash)
         self.stopping = False
+
+    def measure(self) -> None:
+        """Set all gauges, for somebody who watches."""
+        self.guard.look()
+        overseer.measure(self.storage)
+        metrics.look(self.settings)
 
     def reload(self, settings: Settings) -> None:
         """Take over what can change while the server runs: tokens, certificates and the way to the other server."""
@@ -112,6 +121,7 @@ class Server:
         if self.storage.alone:
             await self.writer.run(self.storage.jobs.renew_all)
         self.comparer.start()
+        self.overseer.start()
         self.workman.start()
         self.closer.start()
         self.eraser.start()
@@ -119,6 +129,7 @@ class Server:
     async def stop(self) -> None:
         self.stopping = True
         await self.comparer.stop()
+        await self.overseer.stop()
         await self.closer.stop()
         await self.eraser.stop()
         await self.workman.stop()

@@ -27,7 +27,6 @@ from servers.api.requests import (
 )
 from servers.api.sites import sites_of
 from servers.api.status import brief, status_of
-from servers.metrics import look
 from servers.server import Server
 from servers.storage.waves import OPEN
 
@@ -49,8 +48,7 @@ _CAMPAIGN_EXAMPLE = {
 async def prometheus(request: Request) -> Response:
     """Prometheus metrics, for the operator."""
     server = access.require(request, OPERATOR)
-    await asyncio.to_thread(server.guard.look)
-    look(server.settings)
+    await asyncio.to_thread(server.measure)
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -1,12 +1,14 @@
 """Where a campaign stands on this server, for its operator and for the other server. Counts and phases, no contents."""
 
 import asyncio
+from datetime import UTC, datetime
 
 from campaign.spec import TIME_FORMAT, to_base64url
 from servers.lifecycle.admission import is_closed
 from servers.lifecycle.waves import is_by_hand
 from servers.server import Server
 from servers.storage.campaigns import Entry
+from servers.storage.troubles import Trouble
 from servers.storage.waves import Wave
 
 
@@ -38,6 +40,8 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
         **server.guard.shown(),
         "hpke_key_lost": server.hpke_keys.is_lost(campaign),
     }
+    troubles = [_trouble(one) for one in storage.troubles.all(campaign.id)]
+    about |= {"troubles": troubles} if troubles else {}
     if campaign.waves is not None:
         about |= {"wave": wave.number, "consent": campaign.consent(wave.number)}
         about["closes_itself"] = not is_by_hand(campaign)
@@ -48,6 +52,12 @@ def _status(server: Server, entry: Entry) -> dict[str, object]:
     about |= {"count": wave.set.count, "orphans": wave.set.orphans, "kept": storage.waves.left_out(campaign.id)}
     about |= {"checksum": to_base64url(wave.set.checksum), "phase": job.phase, "progress": round(job.progress, 4)}
     return about | ({} if job.problem is None else {"problem": job.problem})
+
+
+def _trouble(one: Trouble) -> dict[str, object]:
+    """What does not go on, since when, and why."""
+    since = datetime.fromtimestamp(one.since, UTC).strftime(TIME_FORMAT)
+    return {"wave": one.wave, "what": one.kind, "since": since, "detail": one.detail}
 
 
 def _wave(server: Server, campaign: bytes, wave: Wave) -> dict[str, object]:

@@ -33,6 +33,27 @@ FETCHING = 4  # results on their way here at a time, however many workers there 
 _LOST = (OSError, TimeoutError, asyncio.CancelledError, distributed.CancelledError)
 
 
+def count_workers(settings: Cluster) -> int:
+    """Threads at a scheduler, for `fss-server doctor`; raises OSError or TimeoutError where it does not answer."""
+    client = connect(settings)
+    try:
+        return sum(client.nthreads().values())
+    finally:
+        client.close(timeout=CONNECT_S)
+
+
+def connect(about: Cluster) -> distributed.Client:
+    security = None
+    if about.ca is not None:
+        security = distributed.Security(
+            require_encryption=True,
+            tls_ca_file=str(about.ca),
+            tls_client_cert=str(about.certificate),
+            tls_client_key=str(about.key),
+        )
+    return distributed.Client(about.scheduler, timeout=CONNECT_S, security=security, set_as_default=False)
+
+
 class DaskCluster:
     """Behind the executor's interface. Connects when there is work."""
 
@@ -123,22 +144,11 @@ class DaskCluster:
             while self._client is None or self._client.status != "running":
                 self._complain()
                 try:
-                    self._client = await asyncio.to_thread(self._connect)
+                    self._client = await asyncio.to_thread(connect, self._settings)
                 except (OSError, TimeoutError) as error:
                     log.event("no-scheduler", error=type(error).__name__)
                     await asyncio.sleep(1)
             return self._client
-
-    def _connect(self) -> distributed.Client:
-        about, security = self._settings, None
-        if about.ca is not None:
-            security = distributed.Security(
-                require_encryption=True,
-                tls_ca_file=str(about.ca),
-                tls_client_cert=str(about.certificate),
-                tls_client_key=str(about.key),
-            )
-        return distributed.Client(about.scheduler, timeout=CONNECT_S, security=security, set_as_default=False)
 
     async def _drop(self, client: distributed.Client, error: BaseException | None) -> None:
         """This scheduler is lost; the next one is asked."""

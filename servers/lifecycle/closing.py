@@ -78,7 +78,10 @@ class Closer(Background):
         except Problem as problem:
             if isinstance(problem, TooFewUploads):
                 self._too_few.add(campaign.id)
-            log.event("not-sealed-at-closing", campaign=name, wave=number, code=problem.code)
+            log.event("not-sealed-at-closing", campaign=name, wave=number, code=problem.code, detail=problem.detail)
+            with log.failures("trouble-not-noted", Problem):
+                now = self._storage.now()
+                await asyncio.to_thread(self._storage.troubles.note, campaign.id, number, str(problem), now)
             return
         log.event("sealed-at-closing", campaign=name, wave=number, state=wave.state)
         self._call()

@@ -24,7 +24,7 @@ from servers.storage.waves import SEALED, Wave
 
 LOOK_S = 5.0
 ROWS, FEW = 4000, 50  # erased at a time, at most and at least
-TURN_S = 0.1  # that others wait for such a part, about
+TURN_S = 0.05  # that others wait for such a part, about
 
 
 class Eraser(Background):

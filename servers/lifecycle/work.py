@@ -135,8 +135,8 @@ class Workman:
         except Exception as error:
             problem = str(error) if isinstance(error, Problem) else type(error).__name__
             end, due = replace(held.job, phase=FAILED, problem=problem[:500]), RETRY_FAILED_S
-            where = {"error": type(error).__name__, "where": log.where(error)}
-            log.event("prepare-failed", campaign=to_base64url(job.campaign), **where)
+            where = {"error": type(error).__name__, "problem": problem, "where": log.where(error)}
+            log.event("prepare-failed", campaign=to_base64url(job.campaign), wave=job.wave, **where)
         finally:
             keeping.cancel()
         await self._write(end, due)

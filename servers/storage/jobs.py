@@ -47,7 +47,7 @@ class Jobs:
 
     def note(self, job: Job, owner: str, until: float) -> bool:
         """Show where it stands and renew the lease, or say when it is due again; False if it is not this owner's."""
-        values = {"phase": job.phase, "progress": job.progress, "problem": _storable(job.problem), "until": until}
+        values = {"phase": job.phase, "progress": job.progress, "problem": storable(job.problem), "until": until}
         with Transaction(self._engine, _LOCK) as db:
             mine = _is(job.campaign, job.wave) & (JOBS.c.owner == owner)
             return db.execute(JOBS.update().where(mine).values(**values)).rowcount == 1
@@ -74,7 +74,7 @@ def drop(db: Connection, campaign_id: bytes, wave: int) -> None:
     db.execute(JOBS.delete().where(_is(campaign_id, wave)))
 
 
-def _storable(text: str | None) -> str | None:
+def storable(text: str | None) -> str | None:
     """What the other server said may hold what no database takes as text: NUL, and halves of surrogate pairs."""
     return None if text is None else text.replace("\0", "").encode(errors="replace").decode()
 

@@ -151,6 +151,16 @@ STANDING = sa.Table(
     sa.Column("problem", sa.Text),  # why nothing is sealed, spent or disclosed
     sa.Column("since", sa.Text),
 )
+# What does not go on, and since when; see `troubles.py`.
+TROUBLES = sa.Table(
+    "troubles",
+    META,
+    sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+    sa.Column("wave", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("since", sa.Float, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+)
 # Background work: whoever holds the lease does it; when the lease has run out, anybody may go on with it.
 JOBS = sa.Table(
     "jobs",

@@ -23,6 +23,7 @@ from servers.storage.ledger import Ledger
 from servers.storage.migrate import SCHEMA, newest, upgrade
 from servers.storage.pledges import Pledges
 from servers.storage.sites import Sites
+from servers.storage.troubles import Troubles
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
 
@@ -42,7 +43,7 @@ class Storage:
         self.sites, self.actions = Sites(self.engine), Actions(self.engine)
         self.pledges = Pledges(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
-        self.history = History(self.engine)
+        self.history, self.troubles = History(self.engine), Troubles(self.engine)
         if look:
             return
         try:

@@ -19,6 +19,7 @@ from client.identity import Identity
 from client.program import BadSettings
 from client.tokens import hash_token
 from harness.live import Pair, name
+from harness.postgres import Postgres
 from operators.setup import init_pair
 from programs.server import main
 from servers import doctor
@@ -58,6 +59,8 @@ def test_a_well_server(pair: Pair) -> None:
         "database",
         "HPKE",
         "history",
+        "backup",
+        "served",
         "clock",
         "peer",
     ]
@@ -111,6 +114,23 @@ def test_disk_and_clock() -> None:
     assert [doctor.clock(date, now).verdict for now in (*skews, far)] == [OK, WARNING, WRONG]
     assert "300 s apart from the other server's; set both by NTP" in doctor.clock(date, far).detail
     assert "did not say what time it is" in doctor.clock("", far).detail
+
+
+def test_the_last_backup_is_looked_at(alone: Path, tmp_path: Path) -> None:
+    assert _said(alone, "backup").detail == "none was made here yet: fss-server backup"
+    Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}").close()
+    backup(load(alone), alone, tmp_path / "b", NOW)
+    assert _said(alone, "backup").verdict == OK
+    late = _said(alone, "backup", NOW + timedelta(days=3))
+    assert (late.verdict, "3 days ago; does its timer run?" in late.detail) == (WARNING, True)
+
+
+def test_a_database_elsewhere_is_looked_at(alone: Path, postgres: Postgres) -> None:
+    alone.write_text(f'database = "{postgres.database("doctor")}"\n' + alone.read_text())
+    assert "schema None, this program's is" in _said(alone, "database").detail
+    Storage(postgres.url("doctor")).close()
+    found = _said(alone, "database")
+    assert (found.verdict, "MiB; " in found.detail, "GiB free" in found.detail) == (OK, True, True)
 
 
 def test_damaged_and_old_databases(alone: Path) -> None:

@@ -19,6 +19,7 @@ from client.program import BadSettings
 from fss import KeyBatch, dcf, field
 from harness.dask import Dask
 from harness.live import Pair
+from servers import doctor
 from servers.compute import cluster as cluster_module
 from servers.compute.chunks import Chunks, Damaged, chunk_sum
 from servers.compute.cluster import DaskCluster
@@ -167,6 +168,16 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dask]:
 
 def executor_at(dask: Dask, chunk_keys: int) -> DaskCluster:
     return DaskCluster(Cluster.model_validate({"scheduler": dask.address, "chunk_keys": chunk_keys, **dask.tls}))
+
+
+@pytest.mark.faults
+def test_doctor_looks_at_the_cluster(dask: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "CONNECT_S", 2)
+    settings = Cluster.model_validate({"scheduler": dask.address, **dask.tls})
+    found = doctor.cluster(settings)
+    assert (found.verdict, "workers" in found.detail) == (doctor.OK, True)
+    away = doctor.cluster(Cluster(scheduler="tcp://127.0.0.1:9"))
+    assert (away.verdict, "does not answer" in away.detail) == (doctor.WRONG, True)
 
 
 @pytest.mark.faults

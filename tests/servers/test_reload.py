@@ -17,6 +17,8 @@ from cryptography.x509.oid import NameOID
 from client.tokens import hash_token
 from harness.live import Pair
 from programs.server import main
+from servers import doctor
+from servers.settings import load
 from tests.commands import Done, call
 from tests.servers.conftest import filled
 from tests.servers.rollbacks import config
@@ -71,12 +73,15 @@ def own(tmp_path: Path) -> Pair:
 
 def test_a_new_certificate_is_shown_and_connections_go_on(own: Pair) -> None:
     with own as pair:
-        folder, old = pair.folder / "server0", served(pair)
+        folder, old, settings = pair.folder / "server0", served(pair), load(config(pair))
+        assert doctor.served(settings).verdict == doctor.OK
         with pair.operator(0) as client:
             assert client.get("/v1/campaigns").status_code == 200
             new = certify(folder, NOW - timedelta(days=1), NOW + timedelta(days=9))
             assert served(pair) == old
+            assert (doctor.served(settings).verdict, settings.port) == (doctor.WARNING, pair.ports[0])
             reload(pair, 0)
+            assert doctor.served(settings).verdict == doctor.OK
             assert served(pair) == new
             assert client.get("/v1/campaigns").status_code == 200  # on the connection from before
 

@@ -15,7 +15,17 @@ const STATES = [
   ["Still kept of these", "kept"],
   ["Evaluation", "phase"],
   ["Progress", "progress"],
+  ["Trouble", "troubles"],
 ];
+
+/** What does not go on, since when, and why. */
+function troubles(status) {
+  const held = [status.on_hold, status.peer_rolled_back].filter(Boolean);
+  const each = (status.troubles ?? []).map(
+    (one) => `${one.wave ? `wave ${one.wave} ` : ""}${one.what} since ${one.since}: ${one.detail}`,
+  );
+  return [...held, ...each].join("; ") || "–";
+}
 
 const ACTS = {
   seal: {
@@ -98,6 +108,7 @@ export class CampaignPart {
       if (!("state" in status))
         return key === "state" && status.problem !== "peer-unavailable" ? status.detail : UNKNOWN;
       if (key === "agreed") return status.agreed ? "given" : "not yet";
+      if (key === "troubles") return troubles(status);
       if (key === "progress") return status.progress == null ? "–" : `${Math.round(100 * status.progress)} %`;
       return status[key] == null ? "–" : String(status[key]);
     };

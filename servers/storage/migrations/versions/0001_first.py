@@ -145,3 +145,11 @@ def upgrade() -> None:
         sa.Column("problem", sa.Text),
         sa.Column("since", sa.Text),
     )
+    op.create_table(
+        "troubles",
+        sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
+        sa.Column("wave", sa.Integer, primary_key=True),
+        sa.Column("kind", sa.Text, primary_key=True),
+        sa.Column("since", sa.Float, nullable=False),
+        sa.Column("detail", sa.Text, nullable=False),
+    )
