@@ -43,8 +43,8 @@ DEBIAN = @( for program in $(1); do command -v $$program >/dev/null || exit 1; d
   { apt-get $(RETRIES) update -qq; apt-get $(RETRIES) install -y -qq $(2) >/dev/null; }; } || \
   echo "not here, and cannot be installed: $(1); on Debian: apt-get install $(2)"
 
-.PHONY: test units test-numpy slow faults chaos audit lint demo bench docs gallery containers sanitize arm wheels browser \
-  release update clean
+.PHONY: test units test-numpy slow faults chaos audit alerts lint demo bench docs gallery containers sanitize arm wheels \
+  browser release update clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
 test: .venv/ready
@@ -104,6 +104,13 @@ wheels: .venv/ready-wheels
 
 slow: .venv/ready
 	$(PARALLEL) -m slow
+
+# Alerts, played against series of numbers by Prometheus's own program.
+alerts:
+	$(call DEBIAN,promtool,prometheus)
+	promtool check rules deploy/prometheus-alerts.yml
+	promtool check config --syntax-only deploy/prometheus.yml
+	promtool test rules deploy/prometheus-alerts.test.yml
 
 # Tests of the load balancer are left out without it.
 faults: .venv/ready-faults

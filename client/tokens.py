@@ -8,6 +8,7 @@ TOKEN_PREFIX = {
     "operator": "fss-op-",
     "analyst": "fss-an-",
     "peer": "fss-peer-",
+    "metrics": "fss-met-",
     "upload": "fss-up-",
     "invite": "fss-in-",
     "site": "fss-site-",

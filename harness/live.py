@@ -106,7 +106,7 @@ class Pair:
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder / "pair"
-        self.ports = free_ports()
+        self.ports, self.metrics_ports = free_ports(), (0, 0)
         self.servers: list[Server] = init_pair(self.folder, ("127.0.0.1", "127.0.0.1"), self.ports, IDENTITIES)
         self.processes: list[Process | None] = [None, None]
         self.context = trust(self.folder / "ca.pem")  # as our programs do: whoever is measured pays the same handshake
@@ -147,6 +147,19 @@ class Pair:
         """Let a server find the other one at another port, where something stands between them."""
         path = self.folder / f"server{role}" / "server.toml"
         path.write_text(path.read_text().replace(self.url(1 - role), f"https://127.0.0.1:{port}"))
+
+    def expose(self) -> None:
+        """Have both servers tell their metrics, from the next start on."""
+        self.metrics_ports = free_ports()
+        for role in (0, 1):
+            self.configure(role, metrics__listen=f'"127.0.0.1:{self.metrics_ports[role]}"')
+
+    def metrics(self, role: int) -> str:
+        token = (self.folder / f"server{role}" / "metrics.token").read_text().strip()
+        with self.client(role, token) as client:
+            answer = client.get(f"https://127.0.0.1:{self.metrics_ports[role]}/metrics")
+        assert answer.status_code == 200, answer.text
+        return answer.text
 
     def __enter__(self) -> Self:
         try:

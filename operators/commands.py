@@ -229,9 +229,6 @@ def status(args: argparse.Namespace) -> int:
             parts.append(f"{status['count']} sealed, {status['orphans']} orphans, {status['phase']}")
             parts.append(f"{100 * status['progress']:.0f} %")
         print(f"server {status['server']}: {', '.join(parts)}")
-        for trouble in status.get("troubles", []):
-            of = f"wave {trouble['wave']} " if trouble["wave"] else ""
-            print(f"  {of}{trouble['what']} since {trouble['since']}: {trouble['detail']}")
         for line in waves.lines(status):
             print(line)
         peer = status["peer"]

@@ -76,18 +76,20 @@ def init(
     if folder.exists() and any(folder.iterdir()):
         raise BadSettings(f"{folder} is not empty; a server's settings are never overwritten")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    operator, analyst = new_token("operator"), new_token("analyst")
+    operator, analyst, metrics = new_token("operator"), new_token("analyst"), new_token("metrics")
     mine = secrets.introduction(role)
     write_secret(folder / "peer.token", secrets.peer_token + "\n")
     write_secret(folder / "identity.secret", secrets.identity.hex() + "\n")
     write_secret(folder / "operator.token", operator + "\n")
     write_secret(folder / "analyst.token", analyst + "\n")
+    write_secret(folder / "metrics.token", metrics + "\n")
     settings = {
         "role": role,
         "listen": listen,
         "data": "data",
         "identity_file": "identity.secret",
         "tls": {"certificate": "cert.pem", "key": "key.pem"},
+        "metrics": {"token": hash_token(metrics)},
         "peer": {"url": peer_url, "ca": "peer-ca.pem", "token_file": "peer.token"},
         "tokens": {"operator": hash_token(operator), "analyst": hash_token(analyst)}
         | ({"peer": known.hash, "peer_signing_key": known.signing_key} if known else {}),

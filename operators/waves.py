@@ -8,6 +8,8 @@ SHOWN = 8  # the newest; earlier ones are counted
 
 def lines(status: dict[str, Any]) -> Iterator[str]:
     """From one server's status; nothing of a campaign without waves."""
+    for trouble in status.get("troubles", []):
+        yield f"  {of(trouble['wave'] or None)}{trouble['what']} since {trouble['since']}: {trouble['detail']}"
     waves = status.get("waves", [])
     if not waves:
         return

@@ -27,7 +27,7 @@ def add_commands(commands: Commands) -> None:
     tokens = add_command(commands, "tokens", "exchange this server's tokens")
     actions = tokens.add_subparsers(required=True, metavar="COMMAND")
     rotate = add_command(actions, "rotate", "a new token; the old one is good until --finish")
-    rotate.add_argument("kind", choices=("operator", "analyst", "peer"), help="whose")
+    rotate.add_argument("kind", choices=("operator", "analyst", "peer", "metrics"), help="whose")
     rotate.add_argument("--finish", action="store_true", help="everybody has the new one: the old one opens nothing")
     rotate.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
     rotate.set_defaults(run=_rotate)

@@ -6,7 +6,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from client.program import BAD_DATA, OK, TRY_LATER, BadSettings, Commands, add_command
+from campaign.errors import TryAgain
+from client.program import BAD_DATA, OK, TRY_LATER, USAGE, BadSettings, Commands, add_command
 
 
 def add_commands(commands: Commands) -> None:
@@ -19,6 +20,7 @@ def add_commands(commands: Commands) -> None:
         run.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
         if name != "work":
             run.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
+        run.add_argument("--metrics", metavar="HOST:PORT", help="another address for metrics than the settings have")
         run.set_defaults(run=_run, what=name, listen=None)
 
     health = add_command(commands, "health", "does the server with these settings take requests? For health checks")
@@ -90,13 +92,25 @@ def _run(args: argparse.Namespace) -> int:
     from servers.storage.database import Damaged
 
     try:
-        getattr(run, args.what)(partial(load, args.config, listen=args.listen))
-    except BackendError as error:
-        raise BadSettings(str(error)) from None
+        getattr(run, args.what)(partial(load, args.config, listen=args.listen, metrics=args.metrics))
+    except (BackendError, BadSettings) as error:
+        return _not_started(error, USAGE)
     except Damaged as error:
-        print(f"fss-server: {error}", file=sys.stderr)
-        return BAD_DATA
+        return _not_started(error, BAD_DATA)
+    except TryAgain as error:
+        return _not_started(error, TRY_LATER)
     return OK
+
+
+def _not_started(error: Exception, code: int) -> int:
+    """One line for whoever types, one object for what collects logs."""
+    from servers import log
+
+    if sys.stderr.isatty():
+        print(f"fss-server: {error}", file=sys.stderr)
+    else:
+        log.event("not-started", level="error", why=str(error), exit_code=code)
+    return code
 
 
 def _health(args: argparse.Namespace) -> int:

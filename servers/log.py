@@ -1,27 +1,42 @@
 """Structured logs: one JSON object a line, on standard error. Nothing in them is secret or names a party.
 
 Callers give counts, codes, durations and campaign ids (which are public), never keys, shares, tokens, seeds or the
-thresholds somebody asked for.
+thresholds somebody asked for. What is logged while a request is answered carries its id.
 """
 
 import json
 import logging
 import sys
 import traceback
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
+
+LEVELS = ("debug", "info", "warning", "error")
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+_least = LEVELS.index("info")
+
+
+def set_level(level: str) -> None:
+    """From now on, nothing below this is written."""
+    global _least
+    _least = LEVELS.index(level)
 
 
 class ServerLog(logging.Handler):
     """What uvicorn has to say, in the same form and without tracebacks, which could show what a request carried."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        event("server", level=record.levelname.lower(), message=record.getMessage().strip())
+        level = record.levelname.lower()
+        event("server", level=level if level in LEVELS else "error", message=record.getMessage().strip())
 
 
-def event(what: str, **fields: object) -> None:
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    print(json.dumps({"at": now, "event": what, **fields}), file=sys.stderr, flush=True)
+def event(what: str, *, level: str = "info", **fields: object) -> None:
+    if LEVELS.index(level) < _least:
+        return
+    at, request = datetime.now(UTC).isoformat(timespec="milliseconds"), request_id.get()
+    head = {"at": at, "level": level, "event": what} | ({} if request is None else {"request": request})
+    print(json.dumps({**head, **fields}), file=sys.stderr, flush=True)
 
 
 class failures:  # noqa: N801
@@ -35,7 +50,7 @@ class failures:  # noqa: N801
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         if error is None or not isinstance(error, self._kinds):
             return False
-        event(self._what, **self._fields, error=type(error).__name__, where=where(error))
+        event(self._what, level="warning", **self._fields, error=type(error).__name__, where=where(error))
         return True
 
 

@@ -144,7 +144,7 @@ class RollbackGuard:
             place = answers.seen[-1].place if answers else ""
             why = f"it does not have {place} of its history any more; its newest is {told.newest.place}"
             if self._history.doubt_peer(why, self._clock()):
-                log.event("peer-rolled-back", seen=place, newest=told.newest.place)
+                log.event("peer-rolled-back", level="error", seen=place, newest=told.newest.place)
         elif told.newest.is_newer(self._history.standing(CLAIMED, self._peer_key).mark or known.mark):
             self._history.claimed(told.newest, self._peer_key)
         self.is_compared = True
@@ -160,7 +160,9 @@ class RollbackGuard:
     def lost(self, seen: Mark) -> str | None:
         """What is wrong here if the other server has seen this of us."""
         if not self._is_ours(seen):
-            log.event("not-our-history", seen=seen.place)  # a lie, or this server has another identity than then
+            log.event(
+                "not-our-history", level="warning", seen=seen.place
+            )  # a lie, or this server has another identity than then
             return None
         if not self.is_missing(seen):
             return None
@@ -215,4 +217,4 @@ class RollbackGuard:
     def _hold(self, why: str) -> None:
         self._own = why
         if self._history.hold(why, self._clock()):
-            log.event("on-hold", why=why)
+            log.event("on-hold", level="error", why=why)

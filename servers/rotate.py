@@ -32,7 +32,7 @@ def rotate(kind: str, config: Path) -> Rotated:
             raise BadSettings(f"{path} waits already; fss-server tokens rotate peer --finish puts it into place")
         write_durably(path, f"{token}\n".encode())
         return Rotated(path, (digest, hash_token(settings.peer_token())))
-    known = getattr(settings.tokens, kind)
+    known = _known(settings, kind)
     if len(known) > 1:
         raise BadSettings(f"two {kind} tokens are accepted already; fss-server tokens rotate {kind} --finish first")
     path = config.parent / f"{kind}.token"
@@ -52,11 +52,18 @@ def finish(kind: str, config: Path) -> Rotated:
         write_durably(settings.peer.token_file, f"{token}\n".encode())
         path.unlink()
         return Rotated(settings.peer.token_file, (hash_token(token),))
-    known = getattr(settings.tokens, kind)
+    known = _known(settings, kind)
     if len(known) == 1:
         raise BadSettings(f"only one {kind} token is accepted; there is nothing to finish")
     _write_hashes(config, kind, known[:1])
     return Rotated(config.parent / f"{kind}.token", known[:1])
+
+
+def _known(settings: Settings, kind: str) -> tuple[str, ...]:
+    known: tuple[str, ...] = settings.metrics.token if kind == "metrics" else getattr(settings.tokens, kind)
+    if not known:
+        raise BadSettings("[metrics] has no token yet; put any hash there, and exchange it")
+    return known
 
 
 def next_file(settings: Settings) -> Path:
@@ -66,8 +73,9 @@ def next_file(settings: Settings) -> Path:
 def _write_hashes(config: Path, kind: str, hashes: tuple[str, ...]) -> None:
     """Into the one line of the settings that has them; all else stays as it was written."""
     value = f'"{hashes[0]}"' if len(hashes) == 1 else "[" + ", ".join(f'"{one}"' for one in hashes) + "]"
-    line = re.compile(rf"^{kind} = (\"[0-9a-f]{{64}}\"|\[[^\]\n]*\])", re.MULTILINE)
-    text, count = line.subn(f"{kind} = {value}", config.read_text())
+    name = "token" if kind == "metrics" else kind  # in [metrics], where there is no other
+    line = re.compile(rf"^{name} = (\"[0-9a-f]{{64}}\"|\[[^\]\n]*\])", re.MULTILINE)
+    text, count = line.subn(f"{name} = {value}", config.read_text())
     if count != 1:
         raise BadSettings(f"{config}: [tokens] {kind} does not stand there once, on one line; exchange it by hand")
     write_durably(config, text.encode())

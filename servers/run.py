@@ -57,7 +57,7 @@ def _reread(server: Server, read: Read) -> Settings | None:
         require_usable(settings.tls, now())
         server.reload(settings)
     except (BadSettings, Problem) as error:
-        log.event("not-reloaded", why=str(error))
+        log.event("not-reloaded", level="warning", why=str(error))
         return None
     log.event("reloaded", certificate_ends=_note_end(settings).isoformat())
     return settings

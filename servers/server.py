@@ -9,10 +9,11 @@ from campaign.errors import StorageBusy
 from campaign.spec import to_base64url
 from client.identity import Identity
 from client.program import BadSettings
-from servers import metrics
+from servers import log, metrics
 from servers.api.limits import Limits
 from servers.compute.executor import Executor, LocalPool
 from servers.hpke_keys import HpkeKeys
+from servers.exposition import Exposition
 from servers.lifecycle import overseer
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
@@ -95,6 +96,8 @@ class Server:
         self.closer = Closer(settings.role, self.storage, self.sealer, self.workman.call, clock, self.guard)
         self.comparer, self.overseer = Comparer(self.storage, self.peer), Overseer(self.storage)
         self.eraser = Eraser(self.storage, self.writer, self.publisher, self.folder, crash)
+        self.exposition = self._exposition()
+        log.set_level(settings.log_level)
         self.stopping = False
 
     def measure(self) -> None:
@@ -106,15 +109,27 @@ class Server:
     def reload(self, settings: Settings) -> None:
         """Take over what can change while the server runs: tokens, certificates and the way to the other server."""
         settings = self.settings.model_copy(
-            update={"tls": settings.tls, "peer": settings.peer, "tokens": settings.tokens}
+            update={name: getattr(settings, name) for name in ("tls", "peer", "tokens", "metrics", "log_level")}
         )
+        log.set_level(settings.log_level)
+        if self.exposition is not None:
+            self.exposition.reload(settings.tls, settings.metrics.token)
         self.peer.reload(settings.peer, settings.peer_token())
         self.settings = settings
 
     def folder(self, campaign_id: bytes, wave: int = 0) -> Folder:
         return Folder(self.settings.data, campaign_id, wave)
 
+    def _exposition(self) -> Exposition | None:
+        about = self.settings.metrics
+        if about.listen is None:
+            return None
+        host, _, port = about.listen.rpartition(":")
+        return Exposition(host, int(port), self.settings.tls, about.token, self.measure)
+
     async def start(self) -> None:
+        if self.exposition is not None:
+            self.exposition.start()
         if WORK not in self._parts:
             return
         await self.writer.run(self._erase_deleted)
@@ -128,6 +143,8 @@ class Server:
 
     async def stop(self) -> None:
         self.stopping = True
+        if self.exposition is not None:
+            await asyncio.to_thread(self.exposition.close)
         await self.comparer.stop()
         await self.overseer.stop()
         await self.closer.stop()

@@ -77,6 +77,19 @@ class Limits(_Section):
     points_times_keys: int = Field(default=100_000_000, ge=1)  # of one question that is answered from the keys
 
 
+class Metrics(_Section):
+    """Where every process tells its metrics, if it does; `--metrics` names another address for one of several."""
+
+    listen: str | None = Field(default=None, pattern=r"^[^:\s]+:\d{1,5}$")
+    token: Hashes = ()
+
+    @model_validator(mode="after")
+    def _guarded(self) -> Self:
+        if self.listen is not None and not self.token:
+            raise ValueError("metrics.listen needs metrics.token, the hash of the token to read them with")
+        return self
+
+
 class Cluster(_Section):
     """A Dask scheduler whose workers evaluate keys, and storage that they share with this server."""
 
@@ -116,13 +129,15 @@ class Settings(_Section):
     peer: Peer
     tokens: Tokens
     limits: Limits = Limits()
+    metrics: Metrics = Metrics()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
     cluster: Cluster | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        hashes = [*self.tokens.operator, *self.tokens.analyst, *self.tokens.peer]
+        hashes = [*self.tokens.operator, *self.tokens.analyst, *self.tokens.peer, *self.metrics.token]
         if len(set(hashes)) != len(hashes):
-            raise ValueError("tokens: operator, analyst and peer must have different tokens")
+            raise ValueError("tokens: operator, analyst, peer and metrics must have different tokens")
         if not 1 <= self.port <= 65535:
             raise ValueError(f"listen: {self.port} is not a port")
         if self.peer.url.scheme != "https":
@@ -154,8 +169,8 @@ class Settings(_Section):
         return self.peer.token_file.read_text().strip()
 
 
-def load(path: Path, *, listen: str | None = None) -> Settings:
-    """Read and check a settings file; paths in it are relative to it. `listen` is another address than it has."""
+def load(path: Path, *, listen: str | None = None, metrics: str | None = None) -> Settings:
+    """Read and check a settings file; paths in it are relative to it. `listen` and `metrics` are other addresses."""
     try:
         fields = tomllib.loads(path.read_text())
     except OSError as error:
@@ -163,11 +178,19 @@ def load(path: Path, *, listen: str | None = None) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{path}: not TOML: {error}") from None
     fields |= {} if listen is None else {"listen": listen}
+    if metrics is not None:
+        fields["metrics"] = {**fields.get("metrics", {}), "listen": metrics}
     try:
         settings = Settings.model_validate(fields)
     except ValidationError as error:
         raise BadSettings(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
     settings = _absolute(settings, path.parent)
+    _require_files(settings, path)
+    return settings
+
+
+def _require_files(settings: Settings, path: Path) -> None:
+    """All are there, and secrets are their owner's only."""
     secrets = [settings.tls.key, settings.peer.token_file, settings.identity_file]
     others = [settings.tls.certificate, settings.peer.ca]
     if settings.cluster is not None:
@@ -181,7 +204,6 @@ def load(path: Path, *, listen: str | None = None) -> Settings:
             raise BadSettings(f"{path}: {secret} must be readable by its owner only (chmod 600)")
     if _has_password(settings) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise BadSettings(f"{path}: has the database's password in it, so it must be readable by its owner only")
-    return settings
 
 
 def _has_password(settings: Settings) -> bool:

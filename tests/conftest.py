@@ -59,5 +59,7 @@ def nursery() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two servers for all tests of a module."""
-    with Pair(tmp_path_factory.mktemp("live")) as started:
+    made = Pair(tmp_path_factory.mktemp("live"))
+    made.expose()
+    with made as started:
         yield started

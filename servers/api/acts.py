@@ -29,4 +29,4 @@ async def noted(server: Server, action: str, campaign: str, work: Awaitable[T], 
         try:
             await server.writer.run(lambda: server.storage.actions.add(row))
         except Problem as problem:  # a full disk must not keep an operator from deleting
-            log.event("action-not-noted", action=action, campaign=campaign[:43], code=problem.code)
+            log.event("action-not-noted", level="warning", action=action, campaign=campaign[:43], code=problem.code)

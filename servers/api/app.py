@@ -1,6 +1,8 @@
 """The FastAPI application of one server: routes, problem documents, request log, start and stop."""
 
 import asyncio
+import re
+import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +32,8 @@ ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers
 
 THREADS = 32
 PIECE = 1 << 16  # of an answer, handed on at a time
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 DESCRIPTION = """One of two servers that answer questions about the distribution of a sensitive number.
 
@@ -91,7 +95,7 @@ async def _on_database(request: Request, error: Exception) -> Response:
     """A question that the database did not answer; a write says so itself."""
     server: Server = request.app.state.server
     problem = as_problem(server.storage.engine, error)
-    log.event("database-failed", error=type(error).__name__, code=problem.code)
+    log.event("database-failed", level="warning", error=type(error).__name__, code=problem.code)
     return problem_response(problem)
 
 
@@ -108,7 +112,7 @@ async def _on_http(_: Request, error: Exception) -> Response:
 
 
 async def _on_anything(_: Request, error: Exception) -> Response:
-    log.event("internal-error", error=type(error).__name__, where=log.where(error))
+    log.event("internal-error", level="error", error=type(error).__name__, where=log.where(error))
     return problem_response(Problem("this is a fault of the server; its log names it"))
 
 
@@ -122,7 +126,8 @@ class _Watch:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        seen = _Seen()
+        seen, request_id = _Seen(), _request_id(scope)
+        log.request_id.set(request_id)
 
         async def received() -> Message:
             message = await receive()
@@ -132,6 +137,8 @@ class _Watch:
         async def sent(message: Message) -> None:
             seen.status = message.get("status", seen.status)
             seen.sent += len(message.get("body", b""))
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"x-request-id", request_id.encode())]}
             for piece in _pieces(message):
                 await send(piece)
 
@@ -159,6 +166,12 @@ def _pieces(message: Message) -> Iterator[Message]:
     for start in range(0, last, PIECE):
         yield {**message, "body": text[start : start + PIECE], "more_body": True}
     yield {**message, "body": text[last:]} if last else message
+
+
+def _request_id(scope: Scope) -> str:
+    """The one that a proxy gave it, if it is harmless, or a new one."""
+    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
+    return given.decode() if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 @dataclass

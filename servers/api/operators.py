@@ -4,8 +4,7 @@ import asyncio
 import json
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from fastapi.responses import JSONResponse
 
 from campaign.errors import InvalidCampaign, InvalidQuery, Problem
 from campaign.spec import Campaign, to_base64url
@@ -42,14 +41,6 @@ _CAMPAIGN_EXAMPLE = {
     },
     "upload_token": "0" * 64,
 }
-
-
-@router.get("/metrics", tags=["operation"], dependencies=[BEARER])
-async def prometheus(request: Request) -> Response:
-    """Prometheus metrics, for the operator."""
-    server = access.require(request, OPERATOR)
-    await asyncio.to_thread(server.measure)
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/campaigns", tags=["campaign"], dependencies=[BEARER])

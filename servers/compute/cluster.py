@@ -146,7 +146,7 @@ class DaskCluster:
                 try:
                     self._client = await asyncio.to_thread(connect, self._settings)
                 except (OSError, TimeoutError) as error:
-                    log.event("no-scheduler", error=type(error).__name__)
+                    log.event("no-scheduler", level="warning", error=type(error).__name__)
                     await asyncio.sleep(1)
             return self._client
 
@@ -154,7 +154,7 @@ class DaskCluster:
         """This scheduler is lost; the next one is asked."""
         async with self._connecting:
             if self._client is client:
-                log.event("scheduler-lost", error=type(error).__name__)
+                log.event("scheduler-lost", level="warning", error=type(error).__name__)
                 self._client = None
                 with log.failures("scheduler-not-closed", Exception):
                     await asyncio.to_thread(client.close, CONNECT_S)

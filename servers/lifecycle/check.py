@@ -188,8 +188,8 @@ class Checker:
         )
         self.crash("check-settled")
         metrics.REJECTED.inc(len(rejected))
-        outcome = {"accepted": final.count, "rejected": len(rejected), "state": settled.state}
-        log.event("keys-checked", campaign=to_base64url(campaign.id), **outcome)
+        name, left = to_base64url(campaign.id), len(rejected)
+        log.event("keys-checked", campaign=name, accepted=final.count, rejected=left, state=settled.state)
         await asyncio.to_thread(folder.drop_candidates)
         return settled
 

@@ -47,7 +47,7 @@ class Closer(Background):
                     if await asyncio.to_thread(one.leads):
                         await self._look()
                 except Exception as error:  # a busy database: the next look finds it again
-                    log.event("closing-failed", error=type(error).__name__)
+                    log.event("closing-failed", level="warning", error=type(error).__name__)
                 await asyncio.sleep(self._look_s)
 
     async def _look(self) -> None:
@@ -78,7 +78,14 @@ class Closer(Background):
         except Problem as problem:
             if isinstance(problem, TooFewUploads):
                 self._too_few.add(campaign.id)
-            log.event("not-sealed-at-closing", campaign=name, wave=number, code=problem.code, detail=problem.detail)
+            log.event(
+                "not-sealed-at-closing",
+                level="warning",
+                campaign=name,
+                wave=number,
+                code=problem.code,
+                detail=problem.detail,
+            )
             with log.failures("trouble-not-noted", Problem):
                 now = self._storage.now()
                 await asyncio.to_thread(self._storage.troubles.note, campaign.id, number, str(problem), now)

@@ -32,11 +32,11 @@ class Comparer(Background):
                 await self._peer.compare()
         except Problem as problem:
             if not self._failed:  # said once, not every few seconds
-                log.event("not-compared", code=problem.code)
+                log.event("not-compared", level="warning", code=problem.code)
             self._failed = True
             return False
         except Exception as error:  # a busy database: the next look finds it again
-            log.event("not-compared", error=type(error).__name__, where=log.where(error))
+            log.event("not-compared", level="warning", error=type(error).__name__, where=log.where(error))
             return False
         self._failed = False
         return True

@@ -51,7 +51,7 @@ class Eraser(Background):
                     else:
                         self._behind = True
                 except Exception as error:  # a busy database, a peer that is away: the next look finds it again
-                    log.event("erasing-failed", error=type(error).__name__, where=log.where(error))
+                    log.event("erasing-failed", level="warning", error=type(error).__name__, where=log.where(error))
                 await asyncio.sleep(LOOK_S)
 
     async def _look_at_all(self) -> None:

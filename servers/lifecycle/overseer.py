@@ -26,7 +26,7 @@ class Overseer(Background):
                     if await asyncio.to_thread(one.leads):
                         await asyncio.to_thread(self.look)
                 except Exception as error:  # a busy database: the next look finds it again
-                    log.event("overseeing-failed", error=type(error).__name__, where=log.where(error))
+                    log.event("overseeing-failed", level="warning", error=type(error).__name__, where=log.where(error))
                 await asyncio.sleep(LOOK_S)
 
     def look(self) -> None:
@@ -38,7 +38,7 @@ class Overseer(Background):
             place, age = (one.campaign, one.wave, one.kind), now - one.since
             if place not in self._said and (one.kind == FAILS or age > PATIENCE_S):
                 self._said.add(place)
-                log.event("trouble", **_shown(one), seconds=round(age))
+                log.event("trouble", level="warning", **_shown(one), seconds=round(age))
         for campaign, wave, kind in self._said - places:
             log.event("trouble-over", campaign=to_base64url(campaign), wave=wave, of=kind)
         self._said &= places

@@ -100,7 +100,7 @@ class Workman:
         try:
             return await self._writer.run(take)
         except Exception as error:  # a busy database, no more open files: the job is there later, too
-            log.event("work-not-taken", error=type(error).__name__)
+            log.event("work-not-taken", level="warning", error=type(error).__name__)
             return None
 
     def _begin(self, job: Job) -> None:
@@ -136,7 +136,7 @@ class Workman:
             problem = str(error) if isinstance(error, Problem) else type(error).__name__
             end, due = replace(held.job, phase=FAILED, problem=problem[:500]), RETRY_FAILED_S
             where = {"error": type(error).__name__, "problem": problem, "where": log.where(error)}
-            log.event("prepare-failed", campaign=to_base64url(job.campaign), wave=job.wave, **where)
+            log.event("prepare-failed", level="warning", campaign=to_base64url(job.campaign), wave=job.wave, **where)
         finally:
             keeping.cancel()
         await self._write(end, due)
@@ -148,7 +148,7 @@ class Workman:
             began, mine = time.monotonic(), await self._write(held.job, LEASE_S)
             held.renewed = began if mine else held.renewed
             if mine is False or held.is_lost:
-                log.event("lease-lost", campaign=to_base64url(held.job.campaign))
+                log.event("lease-lost", level="warning", campaign=to_base64url(held.job.campaign))
                 work.cancel()
                 return
 

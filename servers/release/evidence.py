@@ -57,7 +57,7 @@ class Evidence:
             raise StorageFull("no more signed answers of the other server can be kept for this campaign")
         write_durably(self.folder / f"{name}.question", question)
         if damaged:
-            log.event("evidence-damaged", answer=name)
+            log.event("evidence-damaged", level="warning", answer=name)
             write_durably(path, answer)
         elif not write_once(path, answer):  # another process of this server asked the same
             self._is_kept(path, answer, is_genuine)

@@ -233,7 +233,7 @@ class Publisher:
             try:
                 return check(kept, *about).statement
             except PeerMismatch:  # damaged here: what is signed anew must be the same, or its answers do not fit
-                log.event("evidence-damaged", campaign=to_base64url(of.campaign.id))
+                log.event("evidence-damaged", level="warning", campaign=to_base64url(of.campaign.id))
         data = await self._peer.call("GET", of.campaign.id, "/statement" + _asked(of))
         check(data, *about)
         first = await asyncio.to_thread(partial(evidence.keep_statement, data, replace=kept is not None))

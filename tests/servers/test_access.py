@@ -16,7 +16,6 @@ from tests.servers.conftest import new_campaign
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
 ROUTES = [
-    ("GET", "/metrics", {"operator"}),
     ("GET", "/v1/actions", {"operator"}),
     ("GET", "/v1/campaigns", {"operator"}),
     ("POST", "/v1/campaigns", {"operator"}),
@@ -189,8 +188,8 @@ def test_files_with_secrets_are_for_their_owner_only(pair: Pair, sealed: Sealed)
 
 
 def test_metrics_and_openapi(pair: Pair, sealed: Sealed) -> None:
+    text = pair.metrics(0)
     with pair.operator(0) as client:
-        text = client.get("/metrics").text
         api = client.get("/openapi.json").json()
     for metric in ("fss_uploads_total", "fss_refusals_total", "fss_request_seconds", "fss_curve_seconds"):
         assert metric in text

@@ -96,7 +96,7 @@ def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
     pair.wait_ready(campaign)
     assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, positions))
     with pair.operator(0) as client:
-        assert metric(client.get("/metrics").text, "fss_rejected_total") >= bad
+        assert metric(pair.metrics(0), "fss_rejected_total") >= bad
         assert client.post(f"/v1/campaigns/{name(campaign)}/confirm").json() == {"erased": bad}
 
 

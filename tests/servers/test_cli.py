@@ -187,9 +187,9 @@ def test_a_busy_port_is_noticed_before_anything_is_begun(pair: Pair, tmp_path: P
     done = start("run", "--config", str(path))
     assert done.returncode == 75
     *log, last = done.stderr.splitlines()
-    assert last == (
-        f"fss-server: another program listens on 127.0.0.1:{pair.ports[0]}; end it or change `listen` [unavailable]"
-    )
+    said = json.loads(last)
+    assert said["why"] == f"another program listens on 127.0.0.1:{pair.ports[0]}; end it or change `listen`"
+    assert said["event"] == "not-started"
     assert [json.loads(line)["event"] for line in log] == ["starting"]
     assert not (second.folder / "server0" / "data" / "server.db").exists()
 
@@ -290,7 +290,8 @@ def test_a_wrong_back_end_stops_it_with_one_line(tmp_path: Path) -> None:
     assert run("init-pair", str(tmp_path / "pair")).returncode == 0
     done = start("run", "--config", str(tmp_path / "pair" / "server0" / "server.toml"), FSS_BACKEND="fpga")
     assert done.returncode == 64
-    assert done.stderr == "fss-server: FSS_BACKEND must be native or numpy, got 'fpga'\n"
+    (line,) = done.stderr.splitlines()
+    assert json.loads(line)["why"] == "FSS_BACKEND must be native or numpy, got 'fpga'"
 
 
 def test_the_same_token_twice_is_a_contradiction(tmp_path: Path) -> None:

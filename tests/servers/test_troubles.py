@@ -88,8 +88,7 @@ def samples(text: str) -> dict[tuple[str, str], float]:
 def test_states_and_troubles_are_numbers(pair: Pair) -> None:
     """Of what has not happened yet, too: an alert compares with what was before."""
     filled(pair)
-    with pair.operator(0) as client:
-        found = samples(client.get("/metrics").text)
+    found = samples(pair.metrics(0))
     assert found["fss_waves", "open"] >= 1
     assert (found["fss_jobs", "failed"], found["fss_left_out", ""]) == (0, 0)
     assert found["fss_trouble_seconds", "frozen"] == 0

@@ -78,7 +78,6 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     _ask_about_sites(ask, pair, bytes(reversed(campaign_id)))
     _ask_about_waves(ask, pair, bytes(255 - byte for byte in campaign_id))
     ask("GET", "/v1/actions", "operator", query="?last=1")
-    ask("GET", "/metrics", "operator")
     ask("DELETE", "/v1/campaigns/{cid}", "operator")
     return seen
 
