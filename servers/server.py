@@ -12,8 +12,8 @@ from client.program import BadSettings
 from servers import log, metrics
 from servers.api.limits import Limits
 from servers.compute.executor import Executor, LocalPool
-from servers.hpke_keys import HpkeKeys
 from servers.exposition import Exposition
+from servers.hpke_keys import HpkeKeys
 from servers.lifecycle import overseer
 from servers.lifecycle.budget import Budget
 from servers.lifecycle.check import Checker
