@@ -60,6 +60,9 @@ def add_campaign(commands: Commands) -> None:
     check = add_command(actions, "check", "what a TOML file's campaign will be able to answer, and what it costs")
     check.add_argument("file", type=Path, help="the campaign, in TOML")
     check.add_argument("--n", type=int, nargs="+", help="values to expect; default: min_uploads and ten times as many")
+    check.add_argument(
+        "--proportions", type=float, nargs="+", metavar="P", help="expected proportion of each stratum, like 0.9 0.1"
+    )
     check.set_defaults(command="check")
     add_command(actions, "list", "all campaigns").set_defaults(command="list_all")
     for name, what in (

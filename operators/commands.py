@@ -183,7 +183,7 @@ def new(args: argparse.Namespace) -> int:
 def check(args: argparse.Namespace) -> int:
     text = args.file.read_text()
     campaign = Campaign.from_toml(text, id=None if _has_id(text) else bytes(32))
-    for line in outlook.lines(campaign, args.n or [campaign.min_uploads, 10 * campaign.min_uploads]):
+    for line in outlook.lines(campaign, args.n, args.proportions):
         print(line)
     return OK
 

@@ -17,8 +17,9 @@ LEVELS = 5  # of quantiles that are usually asked for
 _SECONDS = 0.2  # that a measurement should take
 
 
-def lines(campaign: Campaign, expected: list[int]) -> Iterator[str]:
-    """All of it, as an operator reads it."""
+def lines(campaign: Campaign, wanted: list[int] | None, proportions: list[float] | None = None) -> Iterator[str]:
+    """All of it, as an operator reads it; for min_uploads and ten times as many, if no n is wanted."""
+    expected = wanted or [campaign.min_uploads, 10 * campaign.min_uploads]
     grid, unit = campaign.grid, f" {campaign.unit}" if campaign.unit else ""
     yield f"{campaign.title}: this is a valid campaign"
     yield f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
@@ -28,14 +29,22 @@ def lines(campaign: Campaign, expected: list[int]) -> Iterator[str]:
         yield f"  waves     {campaign.waves.in_words()}"
         yield f"  consent   epsilon {campaign.total_epsilon:g} in all for whoever joins the first wave"
         yield "            a wave with fewer than min_uploads is released with the next; below, n is that of one wave"
-    yield "\nstandard errors by the noise, for values spread evenly over grid and strata"
-    found = outlooks(campaign, expected)
+    yield "\nstandard errors by the noise, for values spread evenly over the grid" + _of_strata(campaign, proportions)
+    found = outlooks(campaign, expected, proportions)
     yield from _table(campaign, found)
     yield "\ncosts"
     yield from costs(campaign, expected)
     yield "\nwhat can be asked"
     for question, answer in questions(campaign, found[-1]):
         yield f"  {question:<28} {answer}"
+
+
+def _of_strata(campaign: Campaign, proportions: list[float] | None) -> str:
+    if len(campaign.strata) == 1:
+        return ""
+    if proportions is None:
+        return ", in strata of equal size;\nrare ones have larger errors: give the expected proportions (--proportions)"
+    return f",\nin the rarest stratum, which has {min(proportions):.2%} of them"
 
 
 def _table(campaign: Campaign, found: list[Outlook]) -> Iterator[str]:
