@@ -162,7 +162,7 @@ class Asking:
                 self._by_points = True
         return not self._by_points
 
-    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Plan[Points]:
+    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "limited") -> Plan[Points]:
         """F at some values."""
         return self._either(
             stratum,
@@ -190,7 +190,7 @@ class Asking:
         edges: Values = 20,
         stratum: Stratum = None,
         *,
-        smoothing: Smoothing = "isotonic",
+        smoothing: Smoothing = "limited",
         confidence: float = 0.95,
     ) -> Plan[Histogram]:
         """Counts and shares of bins."""
@@ -244,7 +244,7 @@ class Asking:
             except InvalidQuery as problem:
                 self._fewer_points(problem)
 
-    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = True) -> Plan[Calibration]:
+    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = False) -> Plan[Calibration]:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
         content, campaign = groups_query(upper_ends, epsilon), (yield from self.campaign())
         data = yield Request("POST", "/groups", {"content": content, "headers": JSON})

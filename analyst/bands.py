@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyst import public
-from analyst.uncertainty import CountNoise, z_score
+from analyst.uncertainty import CountNoise, weights_over_positions, z_score
 from campaign.errors import InvalidQuery
 from campaign.noise.choice import mechanism
 from campaign.noise.simulate import both_servers, largest_deviations
@@ -34,6 +34,12 @@ _FLOOR = 4.8
 
 def curves_for(campaign: Campaign) -> int:
     return min(_MOST_CURVES, max(_FEWEST_CURVES, _NUMBERS >> campaign.bits))
+
+
+def is_simulated(campaign: Campaign, confidence: float) -> bool:
+    """Whether enough curves are simulated for a band of this confidence."""
+    count = curves_for(campaign)
+    return math.ceil((count + 1) * confidence) <= count
 
 
 def simultaneous_factor(campaign: Campaign, rates: Mapping[Strata, Floats], confidence: float, seed: int = 0) -> float:
@@ -130,15 +136,41 @@ def dkw(total: float, confidence: float) -> float:
     return math.sqrt(math.log(2 / (1 - confidence)) / (2 * max(total, 1.0)))
 
 
-def joint_factor(covariance: Floats, confidence: float, seed: int = 0, runs: int = 4000) -> float:
-    """c such that all of several normal variables lie within c standard errors of their means, together."""
+def joint_factor(
+    campaign: Campaign, weights: Mapping[str, Floats], confidence: float, sampling: Floats | None = None, seed: int = 0
+) -> float:
+    """c such that k sums over cells all lie within c standard errors of the truth, together.
+
+    The noise is simulated as the servers draw it, since its tails are heavier than a Gaussian's where few nodes count;
+    `sampling`, the covariance of the sums over samples, is taken as Gaussian. Of more than 2^16 positions, or where
+    more confidence is wanted than so many curves can tell, the noise is Gaussian, too.
+    """
     z_score(confidence)
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    rows = weights_over_positions(campaign, weights)
+    covariance = public.facts(campaign).covariance(rows)
+    whole = covariance if sampling is None else covariance + sampling
+    errors = np.sqrt(np.maximum(np.diag(whole), 0.0))
     known = errors > 1e-12
     if not known.any():
         return 0.0
-    correlation = covariance[np.ix_(known, known)] / np.outer(errors[known], errors[known])
-    values, vectors = np.linalg.eigh(correlation)
+    count, rng = curves_for(campaign), np.random.default_rng([seed, 11])
+    rank = math.ceil((count + 1) * confidence)
+    if 1 << campaign.bits > _MOST_POSITIONS or rank > count:
+        return float(np.quantile(_farthest(_gaussian(whole, 4000, rng), errors, known), confidence))
+    largest: list[float] = []
+    for noise in simulated(campaign, seed):
+        draws = np.diff(noise, axis=1, prepend=0.0) @ rows[:, : noise.shape[1]].T
+        if sampling is not None:
+            draws = draws + _gaussian(sampling, len(draws), rng)
+        largest.extend(_farthest(draws, errors, known))
+    return float(np.sort(largest)[rank - 1])
+
+
+def _farthest(draws: Floats, errors: Floats, known: NDArray[np.bool_]) -> Floats:
+    return np.asarray(np.abs(draws[:, known] / errors[known]).max(axis=1))
+
+
+def _gaussian(covariance: Floats, runs: int, rng: np.random.Generator) -> Floats:
+    values, vectors = np.linalg.eigh(covariance)
     scale = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(seed).normal(size=(runs, values.size)) @ scale.T
-    return float(np.quantile(np.abs(draws).max(axis=1), confidence))
+    return np.asarray(rng.normal(size=(runs, values.size)) @ scale.T)

@@ -136,7 +136,8 @@ def histogram(campaign: Campaign, stratum: str, edges: Values, confidence: float
     shares, ranges = counts / total, {}
     for kind in INTERVALS:
         binomial = total if kind == "population" else 0.0
-        low, high = ratio_interval(raw, total, (variance, binomial - 2 * shared, of_total - binomial), z)
+        quadratic = variance, binomial - 2 * shared, of_total - binomial
+        low, high = ratio_interval(raw, total, quadratic, z, whole=True)
         ranges[kind] = np.minimum(low, shares), np.maximum(high, shares)
     if index[-1] < last:
         notes.append(f"about {total - raw_ends[-1]:.0f} values lie above the last edge, in no bin")

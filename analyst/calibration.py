@@ -10,6 +10,9 @@ known: `corrected` takes it off. Without noise H has about a chi-square distribu
 the model was fitted to these people, and with Q if it was not. With noise that p-value is too small. `p_value`
 includes the noise: it is the share of simulated calibrated models whose H, noise included, is at least as large.
 
+What the test can find is said with it: `power`, the probability that it rejects a model whose calibration slope is
+0.6, at this n and with this noise. Below a quarter H and its p-value tell nothing, and are not shown.
+
 Defined behaviour: a group in which E_0 or E_1 is below 1 after noise is left out of H and of Q and marked; with fewer
 than three groups left H and its p-values are not numbers, and a note says so.
 """
@@ -38,6 +41,9 @@ Index = NDArray[np.int64]
 
 LEAST_EXPECTED = 1.0
 _RUNS = 9999
+WRONG_SLOPE = 0.6  # of a model that is badly off: its logits are too far apart
+LEAST_POWER = 0.25
+_POWER_RUNS = 2000
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,18 @@ class Calibration(Tabular):
     chi_square_p: float
     p_value: float
     null_mean: float  # what H is on average for a calibrated model, noise included
+    corrected_error: float  # the standard error of `corrected` by the noise
+    power: float  # against a model whose calibration slope is `WRONG_SLOPE`
+
+    @property
+    def informative(self) -> bool:
+        """Whether the test would find a model that is badly off; from n, epsilon and the scores, not from H."""
+        return bool(self.power >= LEAST_POWER)
+
+    def corrected_interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """For H of these very people, without the noise."""
+        half = uncertainty.z_score(confidence) * self.corrected_error
+        return max(0.0, self.corrected - half), self.corrected + half
 
     @property
     def predicted(self) -> Floats:
@@ -202,16 +220,20 @@ class Calibration(Tabular):
         }
 
     def about(self) -> dict[str, Any]:
+        low, high = self.corrected_interval()
+        shown = self.informative
         return {
             "n": self.groups.n,
             "epsilon": self.groups.epsilon,
             "delta": self.groups.delta,
-            "hosmer_lemeshow": self.statistic,
-            "hosmer_lemeshow_corrected": self.corrected,
+            "hosmer_lemeshow": self.statistic if shown else None,
+            "hosmer_lemeshow_corrected": self.corrected if shown else None,
+            "hosmer_lemeshow_noise_95_%": [round(low, 3), round(high, 3)] if shown else None,
             "degrees_of_freedom": self.degrees_of_freedom,
-            "p_value": self.p_value,
-            "p_value_chi_square_ignoring_noise": self.chi_square_p,
-            "expected_statistic_if_calibrated": self.null_mean,
+            "p_value": self.p_value if shown else None,
+            "p_value_chi_square_ignoring_noise": self.chi_square_p if shown else None,
+            "expected_statistic_if_calibrated": self.null_mean if shown else None,
+            f"power_against_a_slope_of_{WRONG_SLOPE:g}": self.power,
             "observed_over_expected": self.observed_over_expected,
             "fitted_on_these_people": self.fitted,
             "confidence": 0.95,
@@ -224,6 +246,10 @@ class Calibration(Tabular):
         told = [f"{out} groups with less than {LEAST_EXPECTED:g} expected are left out"] if out else []
         if np.isnan(self.statistic):
             return [*told, "fewer than three groups are left: no statistic. Take wider groups or a larger epsilon"]
+        found = f"a model whose calibration slope is {WRONG_SLOPE:g} is found with probability {self.power:.2f}"
+        if not self.informative:
+            return [*told, f"Hosmer-Lemeshow tells nothing at this n and epsilon: {found}"]
+        told.append(found)
         if self.null_mean > 1.25 * self.degrees_of_freedom:
             told.append(
                 f"noise alone lifts H of a calibrated model from {self.degrees_of_freedom} to {self.null_mean:.1f}: "
@@ -236,14 +262,15 @@ def _ratio(above: Floats, below: Floats, used: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=used))
 
 
-def hosmer_lemeshow(groups: Groups, *, fitted: bool = True, runs: int = _RUNS, seed: int = 0) -> Calibration:
+def hosmer_lemeshow(groups: Groups, *, fitted: bool = False, runs: int = _RUNS, seed: int = 0) -> Calibration:
     """Test calibration. `fitted` says that the model was fitted to these people, which costs two degrees of freedom."""
     used = groups.used
     freedom = int(used.sum()) - (2 if fitted else 0)
     if used.sum() < 3:
-        return Calibration(groups, fitted, np.nan, np.nan, freedom, np.nan, np.nan, np.nan)
+        return Calibration(groups, fitted, np.nan, np.nan, freedom, *[np.nan] * 5)
     h = float(statistic(groups, groups.table[:2] - groups.table[2:]))
     simulated = _null(groups, fitted, runs, np.random.default_rng(seed))
+    limit = float(np.quantile(simulated, 0.95))
     return Calibration(
         groups,
         fitted,
@@ -253,11 +280,40 @@ def hosmer_lemeshow(groups: Groups, *, fitted: bool = True, runs: int = _RUNS, s
         float(chdtrc(freedom, h)),
         float((1 + (simulated >= h).sum()) / (runs + 1)),
         float(simulated.mean()),
+        _corrected_error(groups),
+        float((_null(groups, fitted, _POWER_RUNS, np.random.default_rng([seed, 1]), _shift(groups)) > limit).mean()),
     )
 
 
-def _null(groups: Groups, fitted: bool, runs: int, rng: np.random.Generator) -> Floats:
+def _corrected_error(groups: Groups) -> float:
+    """The standard error of H by the noise e in d = O - E: that of sum (2 d e + e^2) / E.
+
+    The squares of d that are published have the noise's variance in them, which is taken off.
+    """
+    scale = np.sqrt(groups.used / np.maximum(groups.expected, LEAST_EXPECTED)).ravel()
+    noise = scale[:, np.newaxis] * groups.of_differences * scale
+    d = scale * (groups.table[:2] - groups.table[2:]).ravel()
+    of_squares, of_products = float((noise**2).sum()), float(d @ noise @ d)
+    return float(np.sqrt(2 * of_squares + 4 * max(of_products - of_squares, 0.0)))
+
+
+def _shift(groups: Groups) -> Floats:
+    """O_1 - E_1 of each group for a model of the wrong slope, which is right on average."""
+    size = np.maximum(groups.expected.sum(axis=0), LEAST_EXPECTED)
+    score = np.clip(groups.expected[1] / size, 1e-3, 1 - 1e-3)
+    logit = np.log(score / (1 - score))
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        rates = 1 / (1 + np.exp(-(middle + WRONG_SLOPE * logit)))
+        low, high = (middle, high) if float(size @ rates) < float(size @ score) else (low, middle)
+    return np.asarray(size * (1 / (1 + np.exp(-(low + WRONG_SLOPE * logit))) - score))
+
+
+def _null(groups: Groups, fitted: bool, runs: int, rng: np.random.Generator, shift: Floats | float = 0.0) -> Floats:
     """H of calibrated models with these expected counts: binomial variation, normal as chi-square takes it, and noise.
+
+    With a shift of O_1 - E_1, of models that are not calibrated.
 
     Fitting a model holds two combinations of the residuals at zero (an intercept and a slope), as it does in the
     chi-square distribution with Q - 2 degrees of freedom.
@@ -269,7 +325,7 @@ def _null(groups: Groups, fitted: bool, runs: int, rng: np.random.Generator) -> 
         slope = np.log(expected[1] / expected[0])
         basis = np.linalg.qr(np.column_stack([spread, spread * slope]))[0]
         residual -= (residual @ basis) @ basis.T
-    moved = residual * spread
+    moved = residual * spread + shift
     covariance = groups.of_differences
     noise = rng.multivariate_normal(np.zeros(len(covariance)), covariance, runs, method="eigh", check_valid="ignore")
     return statistic(groups, np.stack([-moved, moved], axis=1) + noise.reshape(runs, 2, -1))

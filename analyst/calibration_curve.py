@@ -75,9 +75,10 @@ def calibration_curve(negative: Curve, positive: Curve, confidence: float = 0.95
     share = np.clip(np.interp(x, at, rates), 1 / total, 1 - 1 / total)
     lead = second - first
     sampling = (lead * pooled * share * (1 - share)) @ lead.T
-    both: dict[Interval, Floats] = {"noise": noise, "population": np.asarray(noise + sampling)}
-    errors = {kind: np.sqrt(np.maximum(np.diag(c), 0.0)) for kind, c in both.items()}
-    factors = {kind: bands.joint_factor(c, confidence) for kind, c in both.items()}
+    more: dict[Interval, Floats | None] = {"noise": None, "population": np.asarray(sampling)}
+    errors = {kind: np.sqrt(np.maximum(np.diag(noise if s is None else noise + s), 0.0)) for kind, s in more.items()}
+    rows = weights(parts)
+    factors = {kind: bands.joint_factor(negative.campaign, rows, confidence, s) for kind, s in more.items()}
     about = {
         "negative": negative.stratum,
         "positive": positive.stratum,

@@ -92,7 +92,11 @@ def _scores(commands: Any) -> None:
     calibration = _asking(commands, "calibration", "are the scores probabilities? Hosmer-Lemeshow")
     calibration.add_argument("--groups", type=int, default=10, help="how many groups of about equal size")
     calibration.add_argument("--ends", type=_numbers, help="upper ends of the groups instead, separated by commas")
-    calibration.add_argument("--external", action="store_true", help="the model was not fitted to these people")
+    calibration.add_argument(
+        "--fitted-here",
+        action="store_true",
+        help="the model was fitted to these people, not elsewhere",
+    )
     calibration.add_argument("--smooth", action="store_true", help="a smooth curve with a band instead of groups")
     calibration.add_argument(
         "--spend", type=float, metavar="EPSILON", help="use the paper's Algorithm 2, paid from the campaign's reserve"
@@ -145,8 +149,9 @@ def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> arg
     ):
         which.add_argument(f"--{option}", type=int, metavar="N", help=f"of a campaign of waves: {what}")
     if tabular:
+        default = "limited" if name in ("ecdf", "histogram") else "isotonic"
         parser.add_argument(
-            "--smoothing", choices=SMOOTHINGS, default="isotonic", help="of the curve; default: isotonic"
+            "--smoothing", choices=SMOOTHINGS, default=default, help=f"smoothing of the curve; default: {default}"
         )
         parser.add_argument("--confidence", type=float, default=0.95, help="of intervals and bands")
         parser.add_argument("--interval", choices=("noise", "population"), default="population", help="to draw")
@@ -167,6 +172,9 @@ def _plan(commands: Any) -> None:
     parser.set_defaults(module="analyst.plan", run="plan")
     parser.add_argument("--thresholds", type=int, default=1000, help="of the grid")
     parser.add_argument("--strata", type=int, default=1, help="how many; default: one")
+    parser.add_argument(
+        "--proportions", type=float, nargs="+", metavar="P", help="expected proportion of each stratum, like 0.9 0.1"
+    )
     parser.add_argument("--n", type=int, nargs="+", default=[1000, 10_000, 100_000], help="how many values in all")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0], help="of the campaign")
     parser.add_argument("--accuracy", type=float, help="the standard error you want, as a fraction of n, like 0.01")

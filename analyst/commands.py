@@ -121,7 +121,7 @@ def calibration(args: argparse.Namespace) -> None:
             show(args, curve, client.campaign())
             _draw(args, lambda plots: plots.calibration_curve(curve, args.interval))
             return
-        fitted = not args.external
+        fitted = args.fitted_here
         result = (
             _spent(client, args)
             if args.spend is not None
@@ -145,7 +145,7 @@ def _spent(client: Client, args: argparse.Namespace) -> Calibration:
     question = f"spend epsilon {args.spend:g} of the {left:g} that remain, for good?"
     if not args.yes and not program.agreed(question, "spend it with --yes"):
         raise InvalidQuery("nothing was asked and nothing was spent")
-    return client.groups(ends, args.spend, fitted=not args.external)
+    return client.groups(ends, args.spend, fitted=args.fitted_here)
 
 
 def summary(args: argparse.Namespace) -> None:

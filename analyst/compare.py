@@ -114,25 +114,14 @@ def kolmogorov_smirnov_p(first: Curve, second: Curve, seed: int = 0) -> float:
     """The share of simulated pairs of equal groups, with this noise, whose published curves are as far apart."""
     campaign, rng = first.campaign, np.random.default_rng([seed, 7])
     pooled = np.maximum(first.cells, 0.0) + np.maximum(second.cells, 0.0)
-    shares, observed = pooled / pooled.sum(), _apart(first.counts, second.counts)
+    shares = pooled / pooled.sum()
+    observed = float(np.abs(first.fractions - second.fractions)[:-1].max(initial=0.0))
     reached, runs = 0, bands.curves_for(campaign)
     for row in bands.simulated_parts(campaign, [first.strata, second.strata], runs, seed):
-        drawn = [np.cumsum(rng.multinomial(round(curve.total), shares)).astype(float) for curve in (first, second)]
-        reached += _apart(*(_published(d, e) for d, e in zip(drawn, row, strict=True))) >= observed - 1e-12
+        drawn = [rng.multinomial(round(curve.total), shares).astype(float) for curve in (first, second)]
+        rates = [smooth.rates_with_noise(d, e) for d, e in zip(drawn, row, strict=True)]
+        reached += float(np.abs(rates[0] - rates[1])[:-1].max(initial=0.0)) >= observed - 1e-12
     return (1 + reached) / (runs + 1)
-
-
-def _published(counts: Floats, noise: Floats) -> Floats:
-    """A simulated curve as it would be shown: with noise, smoothed, up to its noisy total."""
-    noisy = counts + noise
-    total = max(float(noisy[-1]), 1.0)
-    smoothed = smooth.isotonic(noisy, total)
-    smoothed[-1] = total
-    return smoothed
-
-
-def _apart(first: Floats, second: Floats) -> float:
-    return float(np.abs(first / first[-1] - second / second[-1]).max())
 
 
 Weighted = list[tuple[Curve, Floats]]
@@ -174,7 +163,7 @@ def difference_of_quantiles(
     """second - first at each level, from both quantiles' intervals."""
     both = [quantile_estimates(curve, levels, confidence) for curve in (first, second)]
     names = ["difference of medians" if level == 0.5 else f"difference of {level:g} quantiles" for level in levels]
-    return [moved(name, a, b) for name, a, b in zip(names, *both, strict=True)]
+    return [moved(name, a, b, first.thresholds) for name, a, b in zip(names, *both, strict=True)]
 
 
 def quantile_estimates(curve: Curve, levels: Sequence[float], confidence: float = 0.95) -> list[Ranged]:

@@ -156,7 +156,7 @@ def distribution(release: Release, query: Query) -> Answer:
             one["quantile"] = _table(curve.quantile([query.number("level", 0.5)], confidence))
         one["summary"] = _table(release.summary(curve.strata, confidence=confidence))
         if curve.values[0] >= 0:
-            one["gini"] = _table(Lorenz(curve))["about"]
+            one["gini"] = _table(Lorenz(release.curve(curve.strata, smoothing="isotonic")))["about"]
         found.append(one)
     return {"curves": found}
 

@@ -4,16 +4,18 @@ Counts come from the servers with noise. `raw` are these counts given what is pu
 what they became by smoothing, which costs no privacy and ends at the stratum's total.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from analyst import bands, quantile, smooth, uncertainty
 from analyst.cells import cells, representatives
+from analyst.clipping import clipped
 from analyst.estimate import (
     INTERVALS,
     Estimate,
@@ -25,6 +27,7 @@ from analyst.estimate import (
     ratio_interval,
 )
 from analyst.histogram import Histogram, histogram
+from analyst.limited import limited
 from analyst.options import QUARTILES, Smoothing
 from analyst.points import Points
 from analyst.quantile import Quantiles
@@ -57,10 +60,10 @@ def _smoothed(campaign: Campaign, raw: Floats, total: float, how: Smoothing) -> 
     if how == "isotonic":
         return smooth.isotonic(raw, total)
     noise = campaign.noise
-    if how == "haar":
-        if not isinstance(noise, SliceTree):
-            raise InvalidQuery(f"smoothing haar is made for slice-tree noise, this campaign has {campaign.mechanism}")
-        return smooth.haar(raw, total, SERVERS * noise.level_variances[: campaign.grid.bits])
+    if how == "limited":
+        if not isinstance(noise, SliceTree):  # its splits have no noise of their own: nothing better is known
+            return smooth.isotonic(raw, total)
+        return limited(raw, total, SERVERS * noise.level_variances[: campaign.grid.bits])
     # The noise of the last cells of a grid that does not fill its tree is not known to cancel.
     whole = len(campaign.strata) == 1 and campaign.grid.size == 1 << campaign.grid.bits
     return smooth.tree(
@@ -89,6 +92,7 @@ class Curve(Tabular):
     smoothing: Smoothing
     total_error: float = 0.0
     on_grid: bool = False
+    inverted: Floats | None = None  # isotonic counts, where `counts` were smoothed in a way that quantiles are not
 
     def __repr__(self) -> str:
         return f"<Curve of {self.stratum!r}: {self.counts.size} thresholds, n = {self.n}, epsilon = {self.epsilon:g}>"
@@ -132,11 +136,18 @@ class Curve(Tabular):
             )
         return last
 
+    @cached_property
+    def caution(self) -> float:
+        """What noise errors are multiplied by, since numbers of this stratum are shown only above `LEAST_TOTAL`."""
+        return uncertainty.caution(self.raw_total / self.total_error - LEAST_TOTAL) if self.total_error > 0 else 1.0
+
     @property
     def notes(self) -> list[str]:
         """What to know before believing a fraction."""
         if self.total < 4 * self.total_error:
-            return [f"the total of {self.stratum!r}, {self.total:.0f}, is within four standard errors of zero"]
+            told = [f"the total of {self.stratum!r}, {self.total:.0f}, is within four standard errors of zero"]
+            wider = f"{self.caution:.1f} times as wide" if self.caution < 10 else "as wide as can be"
+            return [f"{told[0]}: noise intervals are {wider}, since a smaller one would not be shown"]
         return []
 
     @cached_property
@@ -169,7 +180,7 @@ class Curve(Tabular):
         Around the raw curve, since that is what the noise is known of; then as narrow as F being non-decreasing and
         between 0 and 1 allows.
         """
-        errors = np.sqrt(self.noise.rate_variances(self.fractions)) / self.raw_total
+        errors = self.caution * np.sqrt(self.noise.rate_variances(self.fractions)) / self.raw_total
         middle, half = self.raw / self.raw_total, factor * errors + more
         half[-1] = 0.0  # F of the last threshold is 1
         lower = np.maximum.accumulate(np.clip(middle - half, 0.0, 1.0))
@@ -178,6 +189,10 @@ class Curve(Tabular):
 
     def band(self, confidence: float = 0.95, seed: int = 0, interval: Interval = "population") -> tuple[Floats, Floats]:
         """Lower and upper curves between which the whole of F lies with this probability."""
+        low, high = self._band(confidence, seed, interval)
+        return np.minimum(low, self.fractions), np.maximum(high, self.fractions)
+
+    def _band(self, confidence: float, seed: int, interval: Interval) -> tuple[Floats, Floats]:
         check_interval(interval)
         uncertainty.z_score(confidence)
         rates, half = {self.strata: self.fractions}, (1 + confidence) / 2
@@ -188,13 +203,17 @@ class Curve(Tabular):
 
     def share_limits(self, kind: Interval, confidence: float, index: Index | None = None) -> tuple[Floats, Floats]:
         """An interval for F at each threshold: Fieller's for the noise of count and total, Wilson's for the sample."""
-        variance, shared = self.noise.variances(index)
-        counts = self.raw if index is None else self.raw[index]
-        binomial = self.raw_total if kind == "population" else 0.0
-        quadratic = variance, binomial - 2 * shared, self.noise.total_variance - binomial
-        low, high = ratio_interval(counts, self.raw_total, quadratic, uncertainty.z_score(confidence))
+        low, high = self.limits_within(kind, uncertainty.z_score(confidence), index)
         middle = self.fractions if index is None else self.fractions[index]
         return np.minimum(low, middle), np.maximum(high, middle)
+
+    def limits_within(self, kind: Interval, z: ArrayLike, index: Index | None = None) -> tuple[Floats, Floats]:
+        """All F that are within z standard errors of the raw counts, at each threshold."""
+        variance, shared = (self.caution**2 * v for v in self.noise.variances(index))
+        counts = self.raw if index is None else self.raw[index]
+        binomial = self.raw_total if kind == "population" else 0.0
+        quadratic = variance, binomial - 2 * shared, self.caution**2 * self.noise.total_variance - binomial
+        return ratio_interval(counts, self.raw_total, quadratic, z, whole=True)
 
     def at(self, thresholds: Values, confidence: float = 0.95) -> Points:
         """F at any values; between thresholds of the grid it is flat."""
@@ -213,7 +232,8 @@ class Curve(Tabular):
         levels = [float(level) for level in many(levels)]
         if not all(0 <= level <= 1 for level in levels):
             raise InvalidQuery(f"levels lie between 0 and 1, got {list(levels)}")
-        middle = [quantile.inverse(self.counts, quantile.target(level, self.total)) for level in levels]
+        counts = self.counts if self.inverted is None else self.inverted
+        middle = [quantile.inverse(counts, quantile.target(level, self.total)) for level in levels]
         indices = {kind: self._quantile_limits(levels, middle, kind, confidence) for kind in INTERVALS}
         labels = {kind: (self._labels(low), self._labels(high)) for kind, (low, high) in indices.items()}
         return Quantiles(self.about(), confidence, list(levels), middle, self._labels(middle), labels, indices)
@@ -221,11 +241,22 @@ class Curve(Tabular):
     def _quantile_limits(
         self, levels: Sequence[float], middle: list[int], kind: Interval, confidence: float
     ) -> tuple[list[int], list[int]]:
-        z, lower, upper = uncertainty.z_score(confidence), [], []
+        """Where a test at each threshold and the band of the whole curve both allow the quantile to be.
+
+        The test alone runs to the last stray threshold; the band alone is wide in the middle. Each takes half of what
+        an interval may miss. Where too few curves are simulated for such a band, the test alone.
+        """
+        half = (1 + confidence) / 2
+        banded = bands.is_simulated(self.campaign, half if kind == "noise" else (1 + half) / 2)
+        band = self._band(half, 0, kind) if banded else None
+        z, lower, upper = uncertainty.z_score(half if banded else confidence), [], []
         for level, index in zip(levels, middle, strict=True):
             sampling = self.raw_total * level * (1 - level) if kind == "population" else 0.0
-            errors = np.sqrt(self.noise.rate_variances(level) + sampling)
-            low, high = quantile.interval(self.raw, errors, quantile.target(level, self.raw_total), z)
+            reach = z * np.sqrt(self.caution**2 * self.noise.rate_variances(level) + sampling)
+            low, high = quantile.interval(self.raw, reach, quantile.target(level, self.raw_total))
+            if band is not None:
+                least, most = quantile.between(*band, level)
+                low, high = max(low, least), min(high, most)
             lower.append(min(low, index))
             upper.append(max(high, index))
         return lower, upper
@@ -243,7 +274,7 @@ class Curve(Tabular):
         one = np.ones_like(x)
         top, bottom = float(x @ self.raw_cells), self.raw_total
         rows = {name: np.vstack([x, one]) for name in self.strata}
-        noise = uncertainty.covariance(self.campaign, rows)
+        noise = self.caution**2 * uncertainty.covariance(self.campaign, rows)
         moments = float(c @ x**2), float(c @ x), float(c.sum())
         z, ranges, bounds = uncertainty.z_score(confidence), {}, (float(x[0]), float(x[-1]))
         for kind in INTERVALS:
@@ -252,6 +283,15 @@ class Curve(Tabular):
             low, high = ratio_interval(top, bottom, quadratic, z, bounds)
             ranges[kind] = float(low), float(high)
         mean = float(np.clip(top / bottom, *bounds))
+        # Counts are off by whole numbers, so their sum is off by whole steps: ends between two move outwards.
+        step = float(np.diff(x).min()) / bottom
+        ranges = {
+            kind: (
+                max(bounds[0], mean - math.ceil((mean - low) / step - 1e-6) * step),
+                min(bounds[1], mean + math.ceil((high - mean) / step - 1e-6) * step),
+            )
+            for kind, (low, high) in ranges.items()
+        }
         spread = max(noise[0, 0] - 2 * mean * noise[0, 1] + mean**2 * noise[1, 1], 0.0) ** 0.5 / bottom
         deviation = max(float(c @ (x - mean) ** 2), 0.0) ** 0.5 / bottom
         return Ranged("mean", mean, spread, deviation, bounds, None, ranges, confidence)
@@ -261,7 +301,7 @@ class Curve(Tabular):
         return self.table([self.mean_estimate(confidence)], confidence)
 
     def table(self, rows: Sequence[Estimate], confidence: float) -> Estimates:
-        return Estimates(rows, self.about(), confidence)
+        return Estimates(rows, {**self.about(), "notes": [*self.notes, *clipped(self)]}, confidence)
 
     def columns(self) -> Columns:
         ends = {kind: self.share_limits(kind, 0.95) for kind in INTERVALS}

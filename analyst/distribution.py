@@ -1,32 +1,51 @@
-"""Numbers that describe a distribution, and how far two of them are apart: from smoothed cells, with both intervals."""
+"""Numbers that describe a distribution, and how far two of them are apart, with both intervals."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyst import bands
+from analyst import bands, uncertainty
+from analyst.clipping import clipped
 from analyst.compare import quantile_estimates
 from analyst.curve import Curve
-from analyst.estimate import INTERVALS, Estimate, Estimates, Part, Ranged, estimate, moved
-from analyst.table import Columns, Tabular
+from analyst.estimate import (
+    ANY,
+    INTERVALS,
+    MOST_NOISE,
+    SHARE,
+    Estimate,
+    Estimates,
+    Interval,
+    Ranged,
+    estimate,
+    moved,
+    quotient,
+    untold,
+    weights,
+)
+from analyst.quantile import inverse, target
+from analyst.table import Columns, Tabular, plain
 from campaign.errors import InvalidQuery
 
 Floats = NDArray[np.float64]
+
+_ROOT_IS_LINEAR = 0.15  # up to so large a noise error of a root, over its size
 
 
 def summary(curve: Curve, trim: float = 0.1, confidence: float = 0.95) -> Estimates:
     """Mean, trimmed mean, standard deviation, quartiles and their range, reference interval, Gini coefficient."""
     low, first, middle, third, high = quantile_estimates(curve, [0.025, 0.25, 0.5, 0.75, 0.975], confidence)
-    spread = moved("interquartile range", first, third)
-    rows: list[Estimate] = [curve.mean_estimate(confidence), trimmed_mean(curve, trim), deviation(curve)]
+    spread = moved("interquartile range", first, third, curve.thresholds)
+    rows: list[Estimate] = [curve.mean_estimate(confidence), trimmed_mean(curve, trim), deviation(curve, confidence)]
     rows += [first, middle, third, spread, low, high]
-    rows += [gini(curve)] if curve.values[0] >= 0 else []
+    rows += [gini(curve, confidence)] if curve.values[0] >= 0 else []
     reference = "0.025 and 0.975 quantiles: the reference interval of the values"
-    return Estimates(rows, {**curve.about(), "reference_interval": reference, "notes": curve.notes}, confidence)
+    about = {**curve.about(), "reference_interval": reference, "notes": [*curve.notes, *clipped(curve)]}
+    return Estimates(rows, about, confidence)
 
 
 def trimmed_mean(curve: Curve, trim: float = 0.1) -> Estimate:
@@ -44,45 +63,100 @@ def trimmed_mean(curve: Curve, trim: float = 0.1) -> Estimate:
 
 
 def _moments(curve: Curve) -> tuple[float, float]:
-    mean = float(curve.values @ curve.cells) / curve.total
-    return mean, float((curve.values - mean) ** 2 @ curve.cells) / curve.total
+    """Mean and variance, from raw counts: smoothing leaves noise at the far end of a wide grid, where it counts most.
+
+    The square of a noisy mean is too large by the noise's variance in it, which is known.
+    """
+    x, total = curve.values, curve.raw_total
+    mean = float(x @ curve.raw_cells) / total
+    noise = uncertainty.error_of_sum(curve.campaign, weights([(curve, (x - mean) / total)]))
+    return mean, float((x - mean) ** 2 @ curve.raw_cells) / total + noise**2
 
 
-def deviation(curve: Curve) -> Estimate:
-    """The standard deviation of the values."""
+def _central(curve: Curve) -> tuple[float, float]:
+    """Mean and variance of the values, those beyond the 2.5 % and 97.5 % quantiles counted as these.
+
+    Hardly noisy, and so what decides whether noise hides a mean or a variance: a decision by the noisy number itself
+    would show it just when it happens to be large.
+    """
+    x, cells = curve.values, np.maximum(curve.cells, 0.0)
+    ends = (inverse(curve.counts, target(level, curve.total)) for level in (0.025, 0.975))
+    inside = np.clip(x, *(x[i] for i in ends))
+    mean = float(inside @ cells) / cells.sum()
+    return mean, float((inside - mean) ** 2 @ cells) / cells.sum()
+
+
+def _variance(curve: Curve) -> tuple[float, Floats]:
+    """The variance of the values, and its slopes by the cells."""
     mean, variance = _moments(curve)
-    root = math.sqrt(max(variance, 1e-300))
-    slopes = ((curve.values - mean) ** 2 - variance) / (2 * root * curve.total)
-    return estimate("standard deviation", root, [(curve, slopes)], bounds=(0.0, math.inf))
+    return variance, ((curve.values - mean) ** 2 - variance) / curve.raw_total
 
 
-def gini(curve: Curve) -> Estimate:
-    """Half the mean absolute difference of two values over their mean: 0 where all have the same."""
-    x, shares = curve.values, curve.cells / curve.total
+def deviation(curve: Curve, confidence: float = 0.95) -> Ranged:
+    """The standard deviation of the values: the root of their variance, whose interval is that of raw counts."""
+    value, slopes = _variance(curve)
+    found = estimate("variance", value, [(curve, slopes)])
+    ranges: dict[Interval, tuple[float, float]] = {}
+    for kind in INTERVALS:
+        low, high = found.interval(kind, confidence)
+        ranges[kind] = math.sqrt(max(low, 0.0)), math.sqrt(max(high, 0.0))
+    hidden = value <= 0 or found.noise_error > MOST_NOISE * _central(curve)[1]
+    root = math.nan if hidden else math.sqrt(value)
+    by_noise, by_sampling = (e / (2 * root) for e in (found.noise_error, found.sampling_error))
+    return Ranged("standard deviation", root, by_noise, by_sampling, (0.0, math.inf), None, ranges, confidence)
+
+
+def gini(curve: Curve, confidence: float = 0.95) -> Ranged:
+    """Half the mean absolute difference of two values over their mean: 0 where all have the same.
+
+    The integral of F (1 - F) over the mean, from raw counts. F's noise takes its variance from F (1 - F), which is
+    given back. The interval is Fieller's, for both are noisy.
+    """
+    x, total = curve.values, curve.raw_total
     if x[0] < 0:
         raise InvalidQuery("a Gini coefficient needs values that are not negative")
-    mean = max(float(x @ shares), 1e-300)
-    # sum over y of |x - y| shares(y), from running sums
-    below, partial = np.cumsum(shares), np.cumsum(x * shares)
-    apart = x * (2 * below - 1) + mean - 2 * partial
-    difference = float(apart @ shares)
-    value = difference / (2 * mean)
-    slopes = ((apart - difference) / mean - value * (x - mean) / mean) / curve.total
-    return estimate("Gini coefficient", value, [(curve, slopes)], bounds=(0.0, 1.0))
+    steps, rates = np.diff(x), curve.raw / total
+    hidden = curve.noise.rate_variances(np.clip(rates, *SHARE)) / total**2
+    spread = float((rates * (1 - rates) + hidden)[:-1] @ steps)
+    mean = float(x @ curve.raw_cells) / total
+    # sum over y of |x - y| shares(y) / 2, from running sums: how much one more at x adds to the integral, times total
+    apart = np.concatenate([[0.0], np.cumsum((2 * rates[:-1] - 1) * steps)])
+    apart = (apart - float(apart @ curve.raw_cells) / total) / total
+    parts = [[(curve, apart)], [(curve, (x - mean) / total)]]
+    return quotient("Gini coefficient", parts, (spread, mean), _central(curve)[0], SHARE, confidence)
 
 
-def standardised_difference(first: Curve, second: Curve) -> Estimate:
+def standardised_difference(first: Curve, second: Curve, confidence: float = 0.95) -> Ranged:
     """The difference of means, second - first, over the root mean square of both standard deviations."""
     (m1, v1), (m2, v2) = _moments(first), _moments(second)
-    pooled = math.sqrt(max((v1 + v2) / 2, 1e-300))
-    value = (m2 - m1) / pooled
+    size = math.sqrt((_central(first)[1] + _central(second)[1]) / 2)
+    pooled = math.sqrt(max((v1 + v2) / 2, (1e-3 * size) ** 2, 1e-300))
+    tops = [
+        (curve, sign * (curve.values - mean) / curve.raw_total)
+        for curve, sign, mean in ((first, -1.0, m1), (second, 1.0, m2))
+    ]
+    bottoms = [
+        (curve, ((curve.values - mean) ** 2 - variance) / (4 * pooled * curve.raw_total))
+        for curve, mean, variance in ((first, m1, v1), (second, m2, v2))
+    ]
+    known = size**2 / pooled  # whether it is told depends on the noise of the variance, not on the variance found
+    found = quotient("standardised mean difference", [tops, bottoms], (m2 - m1, pooled), known, ANY, confidence)
+    noise = uncertainty.error_of_sum(first.campaign, weights(bottoms))
+    if noise <= _ROOT_IS_LINEAR * known:
+        return found
+    # The root of a noisy variance has no linear error: from the intervals of the difference and of the variance, each
+    # with half of what may be missed.
+    spreads = [(curve, 2 * pooled * slopes) for curve, slopes in bottoms]
+    both = estimate("difference", m2 - m1, tops), estimate("variance", (v1 + v2) / 2, spreads)
+    ends = {kind: tuple(row.interval(kind, (1 + confidence) / 2) for row in both) for kind in INTERVALS}
+    return replace(found, ranges={kind: _over_root(*two) for kind, two in ends.items()})
 
-    def slopes(curve: Curve, sign: float, mean: float, variance: float) -> Part:
-        of_variance = (curve.values - mean) ** 2 - variance
-        return curve, (sign * (curve.values - mean) / pooled - value * of_variance / (4 * pooled**2)) / curve.total
 
-    parts = [slopes(first, -1.0, m1, v1), slopes(second, 1.0, m2, v2)]
-    return estimate("standardised mean difference", value, parts)
+def _over_root(top: tuple[float, float], squared: tuple[float, float]) -> tuple[float, float]:
+    """From the least to the largest that a number over the root of another can be."""
+    small, large = (math.sqrt(max(end, 0.0)) for end in squared)
+    low, high = (top[0], small if top[0] < 0 else large), (top[1], small if top[1] > 0 else large)
+    return (low[0] / low[1] if low[1] > 0 else -math.inf), (high[0] / high[1] if high[1] > 0 else math.inf)
 
 
 def wasserstein(first: Curve, second: Curve, confidence: float = 0.95, seed: int = 0) -> Ranged:
@@ -126,4 +200,5 @@ class Lorenz(Tabular):
 
     def about(self) -> dict[str, Any]:
         intervals = {f"gini_{kind}_95_%": [round(x, 6) for x in self.gini.interval(kind)] for kind in INTERVALS}
-        return {**self.curve.about(), "gini": self.gini.value, **intervals}
+        notes = [*self.curve.notes, *clipped(self.curve), *untold([self.gini])]
+        return {**self.curve.about(), "gini": plain(self.gini.value), **intervals, "notes": notes}

@@ -76,13 +76,13 @@ def histogram(curve: "Curve", edges: Values, confidence: float = 0.95) -> Histog
     grid = curve.campaign.grid
     index, notes = bin_ends(grid, edges)
     below = np.concatenate([[-1], index[:-1]])
-    variance, shared = curve.noise.bin_variances(below, index)
+    variance, shared = (curve.caution**2 * v for v in curve.noise.bin_variances(below, index))
     counts, raw = np.diff(curve.counts[index], prepend=0.0), np.diff(curve.raw[index], prepend=0.0)
     shares, z, ranges = counts / curve.total, uncertainty.z_score(confidence), {}
     for kind in INTERVALS:
         binomial = curve.raw_total if kind == "population" else 0.0
-        quadratic = variance, binomial - 2 * shared, curve.noise.total_variance - binomial
-        low, high = ratio_interval(raw, curve.raw_total, quadratic, z)
+        quadratic = variance, binomial - 2 * shared, curve.caution**2 * curve.noise.total_variance - binomial
+        low, high = ratio_interval(raw, curve.raw_total, quadratic, z, whole=True)
         ranges[kind] = np.minimum(low, shares), np.maximum(high, shares)
     if index[-1] < grid.size - 1:
         rest = curve.counts[-1] - curve.counts[index[-1]]

@@ -22,21 +22,24 @@ def fit(scores: Floats, negative: Floats, positive: Floats, *, slope: bool) -> t
     """Coefficients of a logistic regression of the outcome, and their slopes by negative and positive cells.
 
     With `slope`, an intercept and a slope of logit(score); without, an intercept alone beside logit(score) itself.
+    Cells may be raw and negative: the equations that are solved are linear in them, so noise does not flatten the
+    slope. Where it leaves no solution, the problem is `too-noisy`.
     """
     x, offset = _design(scores, slope)
-    first, second = np.maximum(negative, 0.0), np.maximum(positive, 0.0)
+    first, second = negative, positive
     beta = np.array([0.0, 1.0]) if slope else np.zeros(1)
     for _ in range(_STEPS):
         mean = 1 / (1 + np.exp(-np.clip(x @ beta + offset, -30, 30)))
         gradient = x.T @ (second * (1 - mean) - first * mean)
         information = (x.T * ((first + second) * mean * (1 - mean))) @ x
-        try:
-            step = np.linalg.solve(information, gradient)
-        except np.linalg.LinAlgError:
-            raise TooNoisy("the scores are all but one and the same: no calibration slope can be told") from None
-        beta = beta + np.clip(step, -2, 2)
+        if np.linalg.eigvalsh(information)[0] <= 1e-9 * max(float(np.abs(information).max()), 1e-300):
+            raise TooNoisy("the scores are too much alike, or the noise too large, for a calibration slope")
+        step = np.linalg.solve(information, gradient)
+        beta = beta + np.clip(step, -1, 1)
         if np.abs(step).max() < 1e-10:
             break
+    else:
+        raise TooNoisy("the noise is too large for a calibration slope: the regression has no solution")
     inverse = np.linalg.inv(information)
     return beta, (inverse @ (x * -mean[:, np.newaxis]).T, inverse @ (x * (1 - mean)[:, np.newaxis]).T)
 

@@ -14,7 +14,9 @@ _MECHANISM = {
 
 _WHOLE = (
     "Estimates. Counts were conditioned on what is public (n, and that nobody is in the padding of the grid) and made "
-    "non-decreasing by isotonic regression, ending at each stratum's total."
+    "non-decreasing by isotonic regression, ending at each stratum's total; distribution functions and histograms were "
+    "moved towards the splits that are likely given the release, by at most one standard error each (limited "
+    "translation). Moments and calibration slopes come from raw counts."
 )
 _BY_POINTS = (
     "Estimates. The grid is too large for whole curves: counts were asked for at single thresholds, quantiles found by "

@@ -2,6 +2,6 @@
 
 from typing import Literal
 
-Smoothing = Literal["none", "isotonic", "haar", "l1", "l2"]
+Smoothing = Literal["none", "isotonic", "limited", "l1", "l2"]
 
 QUARTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

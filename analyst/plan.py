@@ -1,24 +1,30 @@
 """fss-analyst plan: expected errors of a campaign before it exists. Asks nobody."""
 
 import argparse
+import math
 from typing import Any
 
 from analyst.show import show
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidInput
 from campaign.noise import planning
+from campaign.noise.choice import mechanism
+from campaign.noise.proportions import Layout, area_error, check_proportions
 
 
 class _Plan(Tabular):
     """Expected errors for every n and epsilon."""
 
     def __init__(self, args: argparse.Namespace) -> None:
+        if args.proportions is not None:
+            args.strata = len(args.proportions)
         self._grid = {"thresholds": args.thresholds, "strata": args.strata}
         more = {**self._grid, "instances": args.instances}
         self._accuracy = args.accuracy
         pairs = [(n, epsilon) for n in args.n for epsilon in args.epsilon]
         self._errors = [planning.expected_errors(n=n, epsilon=epsilon, **more) for n, epsilon in pairs]
         self._needed: dict[str, list[float]] = {}
+        self._rarest = {} if args.proportions is None else _rarest(args, pairs)
         if args.accuracy is not None:
             self._needed["parties_needed"] = [
                 planning.parties_for(args.accuracy, epsilon=epsilon, **more) for _, epsilon in pairs
@@ -32,11 +38,29 @@ class _Plan(Tabular):
             "point_error": [e.point for e in errors],
             "band_95": [e.band for e in errors],
             "quantile_steps": [e.quantile_steps for e in errors],
+            **self._rarest,
             **self._needed,
         }
 
     def about(self) -> dict[str, Any]:
         return {**self._grid, "accuracy": self._accuracy}
+
+
+def _rarest(args: argparse.Namespace, pairs: list[tuple[int, float]]) -> dict[str, list[float]]:
+    """Errors of the rarest stratum as fractions of its own values, and of the AUC between it and the largest."""
+    shares = check_proportions(args.proportions, args.strata)
+    found: dict[float, tuple[float, float]] = {}
+    each, levels = (1 << (k - 1).bit_length() for k in (args.thresholds, args.strata))
+    for epsilon in dict.fromkeys(epsilon for _, epsilon in pairs):
+        noise = mechanism("slice-tree", (each * levels).bit_length() - 1, epsilon, args.instances)
+        layout = Layout(noise, args.thresholds, each, args.strata)
+        rarest, largest = shares.index(min(shares)), shares.index(max(shares))
+        area = area_error(layout, largest, rarest, (shares[largest], shares[rarest])) if args.strata > 1 else math.nan
+        found[epsilon] = layout.errors(rarest).point / shares[rarest], area
+    return {
+        "rarest_point_error": [found[epsilon][0] / n for n, epsilon in pairs],
+        "auc_error": [found[epsilon][1] / n for n, epsilon in pairs],
+    }
 
 
 def plan(args: argparse.Namespace) -> None:
@@ -46,6 +70,9 @@ def plan(args: argparse.Namespace) -> None:
     print("\npoint error: one standard error of the curve at a threshold, as a fraction of n")
     print("band 95: the whole curve is within this fraction of n of the truth, with probability 95 %")
     print("quantile steps: standard error of a quantile in steps of the grid, for values spread evenly over it")
+    if args.proportions is not None:
+        print("rarest point error: the same of the rarest stratum, as a fraction of its own values")
+        print("auc error: one standard error of the AUC between the rarest and the largest stratum")
     if args.accuracy is not None:
         more = {"thresholds": args.thresholds, "strata": args.strata, "instances": args.instances}
         for n in args.n:

@@ -176,7 +176,8 @@ def lorenz(*result: Lorenz, interval: Interval = "population", ax: Axes | None =
         for one, (colour, dashes) in zip(result, inks(len(result)), strict=True):
             columns, (low, high) = one.columns(), one.gini.interval(interval)
             name = f"{literal(one.curve.stratum)}: " if len(result) > 1 else ""
-            label = f"{name}Gini {one.gini.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
+            value = f"{one.gini.value:.3f}" if np.isfinite(one.gini.value) else "not told"
+            label = f"{name}Gini {value} (95% {interval}: {low:.3f} to {high:.3f})"
             axes.plot(
                 columns["share_of_people"], columns["share_of_total"], color=colour, linestyle=dashes, label=label
             )

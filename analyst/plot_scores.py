@@ -1,5 +1,6 @@
 """Pictures of scores against outcomes: ROC, precision and recall, calibration."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def precision_recall(result: Roc, interval: Interval = "population", ax: Axes | 
 
     def draw(axes: Axes) -> None:
         drawing, label = result.average_precision, "average precision: too noisy to tell"
-        if drawing is not None:
+        if not math.isnan(drawing.value):
             low, high = drawing.interval(interval)
             label = f"average precision {drawing.value:.3f} (95% {interval}: {low:.3f} to {high:.3f})"
         found_any = result.recall > 0
@@ -67,6 +68,7 @@ def calibration(result: Calibration, interval: Interval = "population", ax: Axes
         axes.plot([0, 1], [0, 1], color="#888888", linestyle=":", label="perfectly calibrated")
         axes.errorbar(result.predicted, result.observed, arms, **style, label=f"groups, 95% intervals ({interval})")
         told = f"H = {short(result.corrected)} (noise taken off), {p_words(result.p_value)} (noise included)"
+        told = told if result.informative else "Hosmer-Lemeshow: too noisy to tell"
         axes.plot([], [], " ", label=told)
         axes.set_xlabel("mean score of the group")
         axes.set_ylabel("share of positives")

@@ -67,7 +67,7 @@ def points(
     for kind in INTERVALS:
         binomial = total if kind == "population" else 0.0
         quadratic = variance, binomial - 2 * shared, total_variance - binomial
-        low, high = ratio_interval(raw, total, quadratic, z)
+        low, high = ratio_interval(raw, total, quadratic, z, whole=True)
         ranges[kind] = np.minimum(low, rates), np.maximum(high, rates)
     index = campaign.grid.index_at(at)
     place = np.searchsorted(known, np.maximum(index, 0))

@@ -7,7 +7,7 @@ slopes by the cells of both strata, and so has both intervals.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,25 +15,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyst import uncertainty
+from analyst.bias import biases
 from analyst.calibration import check_scores
 from analyst.curve import Curve, about_outcomes
 from analyst.estimate import (
+    ANY,
     INTERVALS,
+    MOST_ERROR,
     SHARE,
     Estimate,
     Estimates,
     Part,
     Ranged,
+    caution,
     estimate,
+    hidden,
     limits_as_columns,
+    quotient,
     ratio_interval,
     weights,
 )
-from analyst.logistic import fit
+from analyst.logistic import fit, logit
 from analyst.partial import partial_area
-from analyst.quantile import inverse, target
+from analyst.quantile import inverse
+from analyst.specificity import sensitivity_at
 from analyst.table import Columns, Tabular
-from campaign.errors import InvalidQuery
+from campaign.errors import InvalidQuery, TooNoisy
 from campaign.inputs import Values, many
 
 if TYPE_CHECKING:
@@ -43,6 +50,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
+
+# With a larger noise error a slope of 1, a calibrated model's, is not told from 0, a useless one's; with a larger share
+# of noise in what the slope is divided by, its error is not known.
+_MOST_SLOPE_ERROR, _MOST_INFORMATION_NOISE = 0.3, 0.25
+_NAN = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -84,17 +96,18 @@ class Model:
         return estimate("Brier score", value, self._parts(*((s - value) / self.total for s in squares)), bounds=SHARE)
 
     @cached_property
-    def scaled_brier(self) -> Estimate:
+    def scaled_brier(self) -> Ranged:
         """1 - Brier score over that of a model that says the prevalence of everybody."""
         share, b, one = self.prevalence, self.brier.value, np.ones_like(self.scores)
         spread = share * (1 - share)
         outcome = -share * one / self.total, (1 - share) * one / self.total
         squares = self.scores**2, (1 - self.scores) ** 2
-        slopes = [
-            -(s - b) / self.total / spread + b * (1 - 2 * share) / spread**2 * d
-            for s, d in zip(squares, outcome, strict=True)
-        ]
-        return estimate("scaled Brier score", 1 - b / spread, self._parts(*slopes), bounds=(-math.inf, 1.0))
+        tops = [(s - b) / self.total for s in squares]
+        bottoms = [(1 - 2 * share) * d for d in outcome]
+        parts = [self._parts(*tops), self._parts(*bottoms)]
+        of_both = quotient("scaled Brier score", parts, (b, spread), math.inf, (0.0, math.inf), self.confidence)
+        ranges = {kind: (1 - high, 1 - low) for kind, (low, high) in of_both.ranges.items()}
+        return replace(of_both, value=1 - of_both.value, ranges=ranges, bounds=(-math.inf, 1.0))
 
     @cached_property
     def observed_over_expected(self) -> Estimate:
@@ -105,18 +118,47 @@ class Model:
         return estimate("observed over expected", ratio, self._parts(*slopes), bounds=(0.0, math.inf))
 
     def regression(self) -> list[Estimate]:
-        """Intercept and slope of the outcome on logit(score), and the intercept alone with a slope of 1."""
+        """Intercept and slope of the outcome on logit(score), and the intercept alone with a slope of 1.
+
+        From raw cells, in which the equations of the regression are linear: smoothed ones leave noise at both ends of
+        the scores, which flattens the slope. No value where the noise is too large for it.
+        """
         names = ("calibration intercept", "calibration slope"), ("calibration in the large",)
-        rows = []
+        rows: list[Estimate] = []
+        raw = self.negative.raw_cells, self.positive.raw_cells
         for name, slope in zip(names, (True, False), strict=True):
-            values, (first, second) = fit(self.scores, self.negative.cells, self.positive.cells, slope=slope)
-            rows += [estimate(n, values[i], self._parts(first[i], second[i])) for i, n in enumerate(name)]
+            try:
+                values, (first, second) = fit(self.scores, *raw, slope=slope)
+            except TooNoisy:
+                nothing = dict.fromkeys(INTERVALS, ANY)
+                rows += [Ranged(n, *_NAN, ranges=nothing, confidence=self.confidence) for n in name]
+                continue
+            found = [estimate(n, values[i], self._parts(first[i], second[i])) for i, n in enumerate(name)]
+            rows += [hidden(row, self.confidence) if slope and self._slope_is_hidden else row for row in found]
         return rows
+
+    @cached_property
+    def _slope_is_hidden(self) -> bool:
+        """Whether the noise is too large for a calibration slope: for a model that is right on average, of slope 1.
+
+        By smoothed cells, not by the slope that was found: its own error is large just where the slope is, and would
+        let pass those that noise made small.
+        """
+        z, cells = logit(self.scores), np.maximum(self.negative.cells, 0.0) + np.maximum(self.positive.cells, 0.0)
+        odds = math.log(max(self.positive.total, 0.5) / max(float(cells @ (1 / (1 + np.exp(-z)))), 0.5))
+        mean = 1 / (1 + np.exp(-(z + odds)))
+        weight = mean * (1 - mean)
+        away = z - float(weight * cells @ z) / max(float(weight @ cells), 1e-300)
+        size = max(float(weight * cells @ away**2), 1e-300)
+        slopes = [(-mean * away / size, (1 - mean) * away / size), (weight * away**2 / size,) * 2]
+        campaign = self.negative.campaign
+        errors = [uncertainty.error_of_sum(campaign, weights(self._parts(*rows))) for rows in slopes]
+        return errors[0] > _MOST_SLOPE_ERROR or errors[1] > _MOST_INFORMATION_NOISE
 
     def ratio(self, name: str, top: tuple[Floats, Floats], bottom: tuple[Floats, Floats]) -> Ranged:
         """A share: of those that `bottom` counts, those that `top` counts, with Fieller's and Wilson's intervals."""
-        rows = weights(self._parts(np.vstack([top[0], bottom[0]]), np.vstack([top[1], bottom[1]])))
-        noise = uncertainty.covariance(self.negative.campaign, rows)
+        parts = self._parts(np.vstack([top[0], bottom[0]]), np.vstack([top[1], bottom[1]]))
+        noise = caution(parts) ** 2 * uncertainty.covariance(self.negative.campaign, weights(parts))
         above, below = self._sum(*top), self._sum(*bottom)
         smooth = [float(w[0] @ self.negative.cells + w[1] @ self.positive.cells) for w in (top, bottom)]
         value = float(np.clip(smooth[0] / smooth[1], *SHARE)) if smooth[1] > 0 else math.nan
@@ -124,7 +166,7 @@ class Model:
         for kind in INTERVALS:
             binomial = max(below, 0.0) if kind == "population" else 0.0
             quadratic = noise[0, 0], binomial - 2 * noise[0, 1], noise[1, 1] - binomial
-            low, high = ratio_interval(above, below, quadratic, z)
+            low, high = ratio_interval(above, below, quadratic, z, whole=True)
             ranges[kind] = float(np.fmin(low, value)), float(np.fmax(high, value))
         return Ranged(name, value, math.nan, math.nan, SHARE, None, ranges, self.confidence)
 
@@ -152,13 +194,16 @@ class Model:
     def youden(self) -> list[Estimate]:
         """The threshold at which sensitivity + specificity - 1 is largest, and that largest value.
 
-        The range of the threshold is no interval of one: it has all thresholds whose index is not told from the best.
+        The largest of many noisy differences is too large. By how much is seen in simulated releases of the smoothed
+        curves, and taken off; the lower ends of the intervals go down by as much. The range of the threshold is no
+        interval of one: it has all thresholds whose index is not told from the best.
         """
         k = self._best
         above = (np.arange(self.scores.size) > k).astype(np.float64)
         false, true = 1 - self.negative.fractions[k], 1 - self.positive.fractions[k]
         slopes = -(above - false) / self.negative.total, (above - true) / self.positive.total
-        best = estimate("Youden index", true - false, self._parts(*slopes), bounds=(-1.0, 1.0))
+        found = estimate("Youden index", true - false, self._parts(*slopes), bounds=SHARE)
+        best = self._less_bias(found)
         at, nan = float(self.negative.thresholds[k]), (math.nan, math.nan)
         return [
             Ranged(
@@ -173,6 +218,15 @@ class Model:
             best,
         ]
 
+    def _less_bias(self, found: Estimate) -> Ranged:
+        """Without what noise adds to it on average; lower ends of intervals go down by as much."""
+        bias = biases((self.negative, self.positive), lambda rates: float((rates[0] - rates[1]).max()))
+        ends = {kind: found.interval(kind, self.confidence) for kind in INTERVALS}
+        ranges = {kind: (max(low - max(bias[kind], 0.0), 0.0), high) for kind, (low, high) in ends.items()}
+        value = max(found.value - max(bias["noise"], 0.0), 0.0) if found.noise_error <= MOST_ERROR else math.nan
+        errors = found.noise_error, found.sampling_error
+        return Ranged(found.name, value, *errors, SHARE, None, ranges, self.confidence)
+
     def _plateau(self, best: Estimate) -> dict[Any, tuple[float, float]]:
         """Thresholds whose index is not told from the best: within an interval's arm of it."""
         index, tau, ranges = self.negative.fractions - self.positive.fractions, self.negative.thresholds, {}
@@ -181,18 +235,9 @@ class Model:
             ranges[kind] = float(tau[near[0]]), float(tau[near[-1]])
         return ranges
 
-    def sensitivity_at(self, specificity: float) -> Estimate:
-        """Sensitivity at the threshold that has this specificity: a point of the ROC curve, whose slope counts too."""
-        if not 0 < specificity < 1:
-            raise InvalidQuery(f"a specificity lies between 0 and 1, got {specificity}")
-        k = inverse(self.negative.counts, target(specificity, self.negative.total))
-        above = (np.arange(self.scores.size) > k).astype(np.float64)
-        false, true = 1 - self.negative.fractions[k], 1 - self.positive.fractions[k]
-        near = np.abs(self.negative.fractions - self.negative.fractions[k]) <= 0.05
-        shares = [max(float(curve.cells[near].sum()) / curve.total, 1e-9) for curve in (self.negative, self.positive)]
-        slope = shares[1] / shares[0]
-        slopes = -slope * (above - false) / self.negative.total, (above - true) / self.positive.total
-        return estimate(f"sensitivity at specificity {specificity:g}", true, self._parts(*slopes), bounds=SHARE)
+    def sensitivity_at(self, specificity: float) -> Ranged:
+        """Sensitivity at the first threshold that has this specificity, a point of the ROC curve."""
+        return sensitivity_at(self.negative, self.positive, specificity, self.confidence)
 
     def partial_area(self, specificity: float) -> Estimate:
         """The area of the ROC curve up to a false positive rate, standardised (McClish): 1/2 is chance, 1 the best."""

@@ -35,17 +35,26 @@ def inverse(counts: Floats, target: float) -> int:
     return low
 
 
-def interval(counts: Floats, errors: Floats, target: float, z: float) -> tuple[int, int]:
+def interval(counts: Floats, reach: Floats, target: float) -> tuple[int, int]:
     """From the first index whose count may have reached the target to the last one whose predecessor may not have.
 
-    `errors` are those of the raw count minus the target. The true index i has a count at or above the target and its
-    predecessor one below it, so each end misses it with at most half the probability that z leaves out.
+    `reach`: how far a raw count may be off. The true index i has a count at or above the target and its predecessor
+    one below it, so each end misses it with at most half the probability that a count is off by more. Counts are off
+    by whole numbers: a reach between two is rounded up.
     """
-    may_have = counts + z * errors >= target
-    may_not = counts - z * errors < target
+    reach = np.ceil(reach - 1e-6)
+    may_have = counts + reach >= target
+    may_not = counts - reach < target
     lower = int(np.argmax(may_have)) if may_have.any() else counts.size - 1
     upper = counts.size - int(np.argmax(may_not[::-1])) if may_not.any() else 0
     return lower, min(upper, counts.size - 1)
+
+
+def between(lower: Floats, upper: Floats, level: float) -> tuple[int, int]:
+    """The first and the last index at which a curve between two others may reach a level."""
+    wanted, last = target(level, 1.0), lower.size - 1
+    first, end = (int(np.searchsorted(curve, wanted - 1e-12)) for curve in (upper, lower))
+    return min(first, last), min(end, last)
 
 
 @dataclass(frozen=True)

@@ -86,19 +86,26 @@ class Release:
             self.campaign.stratum(name)
         return tuple(chosen)
 
-    def curve(self, stratum: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Curve:
+    def curve(self, stratum: Stratum = None, *, smoothing: Smoothing = "limited") -> Curve:
         """A stratum's curve, that of several pooled, or, if none is named, that of all."""
         chosen = self.strata(stratum)
         if (chosen, smoothing) not in self._curves:
             raw = np.sum([self._part(self.adjusted, name) for name in chosen], axis=0)
-            total = sum(self.totals[name] for name in chosen)
-            counts = smoothed(self.campaign, raw, total, smoothing)
-            raw.flags.writeable = counts.flags.writeable = False
+            counts = self._smoothed(chosen, smoothing)
+            inverted = self._smoothed(chosen, "isotonic") if smoothing == "limited" else None
+            raw.flags.writeable = False
             error = CountNoise(self.campaign, chosen).total_variance ** 0.5
             error = 0.0 if error < 1e-6 else error
-            whole = Curve(self.campaign, chosen, self.n, raw, counts, smoothing, error, self.on_grid)
-            self._curves[chosen, smoothing] = whole
+            about = self.campaign, chosen, self.n, raw, counts, smoothing, error, self.on_grid
+            self._curves[chosen, smoothing] = Curve(*about, inverted)
         return self._curves[chosen, smoothing]
+
+    def _smoothed(self, chosen: tuple[str, ...], how: Smoothing) -> Floats:
+        """The sum of the strata's smoothed curves: nearer to the truth than their smoothed sum, and it adds up."""
+        each = [smoothed(self.campaign, self._part(self.adjusted, s), self.totals[s], how) for s in chosen]
+        counts = np.asarray(np.sum(each, axis=0))
+        counts.flags.writeable = False
+        return counts
 
     def quantile(
         self,
@@ -116,7 +123,7 @@ class Release:
         edges: Values = 20,
         stratum: Stratum = None,
         *,
-        smoothing: Smoothing = "isotonic",
+        smoothing: Smoothing = "limited",
         confidence: float = 0.95,
     ) -> Histogram:
         """Counts and shares of bins."""
@@ -124,14 +131,17 @@ class Release:
 
     def mean(self, stratum: Stratum = None, *, confidence: float = 0.95) -> Estimates:
         """The mean of the values."""
-        return self.curve(stratum).mean(confidence)
+        return self.curve(stratum, smoothing="isotonic").mean(confidence)
 
     def compare(
         self, first: Stratum, second: Stratum, *, smoothing: Smoothing = "isotonic", confidence: float = 0.95
     ) -> Comparison:
         """Kolmogorov-Smirnov, Mann-Whitney, differences of means and medians of two strata."""
         curves = self.curve(first, smoothing=smoothing), self.curve(second, smoothing=smoothing)
-        more = [distribution.standardised_difference(*curves), distribution.wasserstein(*curves, confidence)]
+        more = [
+            distribution.standardised_difference(*curves, confidence),
+            distribution.wasserstein(*curves, confidence),
+        ]
         comparison = compare(*curves, confidence)
         return replace(comparison, rows=[*comparison.rows, *more])
 
@@ -154,9 +164,9 @@ class Release:
         negative: Stratum = None,
         positive: Stratum = None,
         *,
-        fitted: bool = True,
+        fitted: bool = False,
     ) -> Calibration:
-        """Calibration and the Hosmer-Lemeshow statistic."""
+        """Calibration and the Hosmer-Lemeshow statistic. `fitted`: the model was fitted to these very people."""
         counted = calibration.from_curves(*self._two(negative, positive, "isotonic"), groups)
         return calibration.hosmer_lemeshow(counted, fitted=fitted)
 
@@ -172,7 +182,7 @@ class Release:
 
     def summary(self, stratum: Stratum = None, *, trim: float = 0.1, confidence: float = 0.95) -> Estimates:
         """Mean, quartiles, reference interval and the like."""
-        return distribution.summary(self.curve(stratum), trim, confidence)
+        return distribution.summary(self.curve(stratum, smoothing="isotonic"), trim, confidence)
 
     def survival(
         self,

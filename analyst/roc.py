@@ -6,9 +6,12 @@ from the highest threshold, where nobody is called positive, to "everybody".
 
 Defined behaviour where noise could spoil a fraction: a stratum whose total is below two standard errors is an error
 (`too-noisy`), and so is an area that is off by half; a total within four standard errors of zero is a note in the
-result; where nobody is called positive, precision is 1; an average precision whose bias exceeds its error is left out.
+result; where nobody is called positive, precision is 1; an average precision whose noise leaves nothing to tell has an
+interval and no value.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,17 +19,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyst import bands, smooth
+from analyst import bands, uncertainty
+from analyst.bias import biases
 from analyst.cells import cells
 from analyst.curve import Curve, about_outcomes
-from analyst.estimate import SHARE, Estimate, Interval, Part, check_interval, estimate
+from analyst.estimate import (
+    INTERVALS,
+    MOST_ERROR,
+    SHARE,
+    Estimate,
+    Interval,
+    Part,
+    Ranged,
+    caution,
+    check_interval,
+    estimate,
+    hidden,
+    untold,
+)
 from analyst.table import Columns, Tabular
 from campaign.errors import InvalidQuery, TooNoisy
 
 Floats = NDArray[np.float64]
 
-_RUNS = 200
 _MOST_AREA_ERROR = 0.5
+# A stratum's total must be so many standard errors for an average precision: with fewer, those at the highest scores,
+# who count most, are noise.
+_LEAST_CLEAR = 8.0
 
 
 def area_and_slopes(negative: Floats, positive: Floats) -> tuple[float, Floats, Floats]:
@@ -49,12 +68,15 @@ def delong(negative: Floats, positive: Floats) -> float:
     return float(corrected[0] * (negative @ by_negative**2) + corrected[1] * (positive @ by_positive**2))
 
 
-def average_precision(negative: Floats, positive: Floats) -> float:
-    """The area under the precision-recall curve as a sum of steps, from cells, without interpolation."""
-    true, false = np.cumsum(positive[::-1]), np.cumsum(negative[::-1])
-    called = true + false
-    precision = np.divide(true, called, out=np.ones_like(true), where=called > 1e-9)
-    return float(positive[::-1] @ precision / max(true[-1], 1e-9))
+def precision_and_slopes(negative: Floats, positive: Floats) -> tuple[float, Floats, Floats]:
+    """Average precision, the area under the precision-recall curve as a sum of steps, and its derivatives by cells."""
+    true, false = (np.cumsum(part[::-1])[::-1] for part in (positive, negative))
+    called, n1 = np.maximum(true + false, 1e-9), max(float(positive.sum()), 1e-9)
+    precision = np.where(true + false > 1e-9, true / called, 1.0)
+    average = float(positive @ precision) / n1
+    by_negative = -np.cumsum(positive * true / called**2) / n1
+    by_positive = (precision + np.cumsum(positive * false / called**2) - average) / n1
+    return average, by_negative, by_positive
 
 
 @dataclass(frozen=True)
@@ -123,24 +145,27 @@ class Roc(Tabular):
         return self.area.interval(interval, confidence)
 
     @cached_property
-    def average_precision(self) -> Estimate | None:
-        """The area under the precision-recall curve, or None where its bias by the noise exceeds its error.
+    def average_precision(self) -> Estimate:
+        """The area under the precision-recall curve; no number where its noise error leaves nothing to tell."""
+        counted = (np.maximum(curve.cells, 0.0) for curve in (self.negative, self.positive))
+        value, *slopes = precision_and_slopes(*counted)
+        parts = list(zip((self.negative, self.positive), slopes, strict=True))
+        clear = [curve.raw_total / curve.total_error for curve, _ in parts if curve.total_error > 0]
+        beyond = min(clear, default=math.inf) - _LEAST_CLEAR
+        wider = max(caution(parts), uncertainty.caution(beyond))
+        found = estimate("average precision", value, parts, bounds=SHARE, wider=wider)
+        if beyond < 0 or found.noise_error > MOST_ERROR:
+            return hidden(estimate("average precision", value, parts, bounds=SHARE))
+        # where noise moves it on average, the interval reaches as far to the other side
+        bias = biases((self.negative, self.positive), self._average_precision)
+        ends = {kind: (found.interval(kind), bias[kind]) for kind in INTERVALS}
+        ranges = {kind: (low - max(b, 0.0), high - min(b, 0.0)) for kind, ((low, high), b) in ends.items()}
+        within = {kind: (max(low, 0.0), min(high, 1.0)) for kind, (low, high) in ranges.items()}
+        return Ranged(found.name, found.value, found.noise_error, found.sampling_error, SHARE, None, within)
 
-        Both are those of simulated releases of the smoothed curves, with and without sampling, smoothed again.
-        """
-        curves = (self.negative, self.positive)
-        counted = [np.maximum(curve.cells, 0.0) for curve in curves]
-        value = average_precision(*counted)
-        noisy, sampled, rng = [], [], np.random.default_rng(0)
-        for row in bands.simulated_parts(self.negative.campaign, [curve.strata for curve in curves], _RUNS):
-            again = [rng.poisson(c).astype(np.float64) for c in counted]
-            noisy.append(average_precision(*(_smoothed(c, e) for c, e in zip(counted, row, strict=True))))
-            sampled.append(average_precision(*(_smoothed(c, e) for c, e in zip(again, row, strict=True))))
-        bias, error = float(np.mean(noisy)) - value, float(np.std(noisy))
-        if abs(bias) > error + 1e-3:
-            return None
-        sampling = max(float(np.var(sampled)) - error**2, 0.0) ** 0.5
-        return Estimate("average precision", value, error, sampling, SHARE)
+    def _average_precision(self, rates: Sequence[Floats]) -> float:
+        totals = self.negative.total, self.positive.total
+        return precision_and_slopes(*(cells(r) * t for r, t in zip(rates, totals, strict=True)))[0]
 
     def region(self, confidence: float = 0.95, seed: int = 0, interval: Interval = "population") -> "Region":
         """Limits of both rates that hold the true point of every threshold, all at once, with this probability."""
@@ -156,10 +181,7 @@ class Roc(Tabular):
 
     @property
     def notes(self) -> list[str]:
-        told = [*self.negative.notes, *self.positive.notes]
-        if self.average_precision is None:
-            told.append("average precision is left out: the noise biases it by more than its error")
-        return told
+        return [*self.negative.notes, *self.positive.notes, *untold([self.average_precision])]
 
     def columns(self) -> Columns:
         size = self.negative.counts.size
@@ -172,12 +194,10 @@ class Roc(Tabular):
 
     def about(self) -> dict[str, Any]:
         about = about_outcomes(self.negative, self.positive)
-        for row in (self.area, self.average_precision):
-            if row is not None:
-                key = "auc" if row is self.area else "average_precision"
-                about[key] = row.value
-                for kind in ("noise", "population"):
-                    about[f"{key}_{kind}_95_%"] = [round(x, 6) for x in row.interval(kind)]
+        for key, row in (("auc", self.area), ("average_precision", self.average_precision)):
+            about[key] = None if math.isnan(row.value) else row.value
+            for kind in ("noise", "population"):
+                about[f"{key}_{kind}_95_%"] = [round(x, 6) for x in row.interval(kind)]
         return {**about, "notes": self.notes}
 
 
@@ -189,15 +209,6 @@ class Region:
     most_false: Floats
     least_true: Floats
     most_true: Floats
-
-
-def _smoothed(counted: Floats, noise: Floats) -> Floats:
-    """Cells as they would be published and smoothed, with this noise in the counts."""
-    counts = np.cumsum(counted) + noise
-    total = max(float(counts[-1]), 1.0)
-    again = smooth.isotonic(counts, total)
-    again[-1] = total
-    return cells(again)
 
 
 def _ends(fractions: Floats) -> Floats:

@@ -86,7 +86,7 @@ def _together(release: Release) -> Section:
         "boxes": ("Median, quartiles and central 95 % of each stratum", plots.box(*curves)),
     }
     if curves[0].values[0] >= 0:
-        drawn = plots.lorenz(*(Lorenz(curve) for curve in curves))
+        drawn = plots.lorenz(*(Lorenz(release.curve(stratum, smoothing="isotonic")) for stratum in strata))
         figures["lorenz"] = ("Lorenz curves of the strata with their Gini coefficients", drawn)
     return Section(title, [], figures, {"values-in-each-stratum": _totals(release)})
 
@@ -99,7 +99,7 @@ def _totals(release: Release) -> Estimates:
         value, error = release.totals[curve.stratum], curve.total_error
         share = min(max(value / max(release.n, 1), 0.0), 1.0)
         rows.append(Estimate(curve.stratum, value, error, math.sqrt(release.n * share * (1 - share)), (0, release.n)))
-    return Estimates(rows, {"n": release.n, "epsilon": release.campaign.epsilon, "smoothing": "isotonic"})
+    return Estimates(rows, {"n": release.n, "epsilon": release.campaign.epsilon})
 
 
 def _one(release: Release, stratum: str) -> Callable[[], Section]:
@@ -118,7 +118,7 @@ def _one(release: Release, stratum: str) -> Callable[[], Section]:
             f"{key}-histogram": bins,
         }
         if curve.values[0] >= 0:
-            shares = Lorenz(curve)
+            shares = Lorenz(release.curve(stratum, smoothing="isotonic"))
             tables[f"{key}-lorenz"] = shares
             if single:
                 figures[f"{key}-lorenz"] = (f"Lorenz curve of {name} with its Gini coefficient", plots.lorenz(shares))
@@ -188,12 +188,16 @@ def _model(release: Release) -> Section:
 
 def _calibration(release: Release) -> Section:
     test = release.calibration()
+    low, high = test.corrected_interval()
     words = [
-        f"Hosmer-Lemeshow H = {short(test.corrected)} ({short(test.statistic)} before the noise's share is taken off) "
+        f"Hosmer-Lemeshow H = {short(test.corrected)} (95 % noise interval {short(low)} to {short(high)}; "
+        f"{short(test.statistic)} before the noise's share is taken off) "
         f"over {int(test.groups.used.sum())} groups, {p_words(test.p_value)} with the noise included. Chi-square with "
         f"{test.degrees_of_freedom} degrees of freedom, which ignores the noise, would say {short(test.chi_square_p)}. "
         f"Observed over expected: {test.observed_over_expected:.3f}."
     ]
+    if not test.informative:
+        words = [f"Observed over expected: {test.observed_over_expected:.3f}."]
     figures = {"calibration": ("Share of positives against the mean score of groups", plots.calibration(test))}
     return Section("Calibration", words, figures, {"calibration": test}, test.notes)
 
@@ -210,9 +214,11 @@ def _survival(release: Release) -> Section:
 def said(row: Estimate) -> str:
     """A value with its population interval, as people write it."""
     low, high = row.interval("population")
-    if not math.isfinite(row.value):
+    if math.isinf(row.value):
         return "not reached"
     to = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else f"from {low:.3g} on"
+    if math.isnan(row.value):
+        return f"not told, for the noise is too large (95 % population interval {to})"
     return f"{row.value:.3g} (95 % population interval {to})"
 
 

@@ -1,10 +1,9 @@
 """Making a noisy curve non-decreasing and at home in [0, n]. Post-processing: it costs no privacy.
 
-`isotonic` (the default) is the Euclidean projection onto such curves. The true curve is one of them, so it never
-increases the squared error. `haar` helps spread-out data of many parties and may hurt quantiles of concentrated data:
-docs/statistics.md has its limits. `tree` is the paper's Eq. 2: the smallest correction of the noise tree's nodes, in
-the 2-norm or the 1-norm, that makes the curve non-decreasing on a set B of positions, at least 0 at its first and at
-most n at its last.
+`isotonic` is the Euclidean projection onto such curves. The true curve is one of them, so it never increases the
+squared error. analyst/limited.py starts from it. `tree` is the paper's Eq. 2: the smallest correction of the noise
+tree's nodes, in the 2-norm or the 1-norm, that makes the curve non-decreasing on a set B of positions, at least 0 at
+its first and at most n at its last.
 
 The correction of two neighbouring positions differs in a few nodes only, so each constraint has a handful of
 non-zeros, and an interior-point solver takes well under a second for 2^15 positions.
@@ -32,25 +31,11 @@ def isotonic(counts: ArrayLike, n: float) -> Floats:
     return np.asarray(np.clip(isotonic_regression(curve).x, 0.0, float(n)))
 
 
-def haar(counts: ArrayLike, n: float, variances: ArrayLike) -> Floats:
-    """The mean of `isotonic` and of a curve whose steps were shrunk towards even ones, level by level.
-
-    `variances` are those of the noise in half the difference of two neighbouring nodes, from the leaves up. A level
-    keeps the share of its squared differences that this noise does not explain.
-    """
-    curve, noise = _check_counts(counts, n), np.asarray(variances, np.float64)
-    cells = np.zeros(1 << noise.size)
-    cells[: curve.size] = np.diff(curve, prepend=0.0)
-    levels, known = [], curve.size
-    for variance in noise:
-        half, cells = (cells[0::2] - cells[1::2]) / 2, cells[0::2] + cells[1::2]
-        known //= 2  # pairs that lie within the grid
-        power = float((half[:known] ** 2).mean()) if known else 0.0
-        levels.append(half * max(0.0, 1 - variance / power) if power > 0 else half)
-    for half in reversed(levels):
-        cells = np.stack([cells / 2 + half, cells / 2 - half], axis=1).ravel()
-    shrunk = isotonic(np.cumsum(cells)[: curve.size], n)
-    return np.asarray((shrunk + isotonic(curve, n)) / 2)
+def rates_with_noise(cells: Floats, noise: Floats) -> Floats:
+    """F of these cells as it would be shown with this noise in its counts: smoothed, up to its noisy total."""
+    noisy = np.cumsum(cells) + noise
+    total = max(float(noisy[-1]), 1.0)
+    return isotonic(noisy, total) / total
 
 
 @dataclass(frozen=True)

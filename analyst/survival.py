@@ -74,6 +74,12 @@ class Arm:
         return int(few[0]) - 1 if few.size else self.times.size - 1
 
     @cached_property
+    def caution(self) -> float:
+        """What noise errors are multiplied by, since an arm is shown only if enough are at risk at its start."""
+        error = float(self.at_risk_errors[0])
+        return uncertainty.caution(self.total / error - 2) if error > 1e-9 else 1.0
+
+    @cached_property
     def _rates(self) -> tuple[Floats, Floats]:
         """d / Y, and who is left after each time; at least half a patient, so that nothing is divided by zero."""
         safe = np.maximum(self.at_risk, 0.5)
@@ -130,7 +136,7 @@ class Arm:
 
     def _noise_errors(self, index: Index) -> Floats:
         variance = uncertainty.variances(self.event.campaign, self.rows(self.slopes(index)))
-        return np.asarray(self.survival[index] * np.sqrt(variance))
+        return np.asarray(self.caution * self.survival[index] * np.sqrt(variance))
 
     def errors(self, index: Index, kind: Interval) -> Floats:
         """Standard errors of S."""
@@ -162,10 +168,8 @@ class Arm:
     def band_factor(self, kind: Interval, confidence: float = 0.95, seed: int = 0) -> float:
         """How many standard errors hold the whole curve, from the joint covariance of noise and sampling."""
         index = self.band_times()
-        covariance = uncertainty.covariance(self.event.campaign, self.rows(self.slopes(index)))
-        if kind == "population":
-            covariance = covariance + self.greenwood[np.minimum.outer(index, index)]
-        return bands.joint_factor(covariance, confidence, seed)
+        sampling = self.greenwood[np.minimum.outer(index, index)] if kind == "population" else None
+        return bands.joint_factor(self.event.campaign, self.rows(self.slopes(index)), confidence, sampling, seed)
 
     def median(self, kind: Interval, confidence: float = 0.95, level: float = 0.5) -> tuple[float, float, float]:
         """The first time at which S is at most 1/2, and where its limits are; infinite where it is not reached."""

@@ -62,7 +62,7 @@ class Survival(Tabular):
     def _limits(self, arm: Arm, index: NDArray[np.int64]) -> dict[Interval, tuple[Floats, Floats]]:
         if not self.hazard:
             return limits_at(arm, index, self.confidence)
-        noise = uncertainty.variances(arm.event.campaign, arm.rows(arm.hazard_slopes(index)))
+        noise = arm.caution**2 * uncertainty.variances(arm.event.campaign, arm.rows(arm.hazard_slopes(index)))
         sampling = np.cumsum(arm.events / np.maximum(arm.at_risk, 0.5) ** 2)[index]
         z, middle, limits = uncertainty.z_score(self.confidence), arm.hazard[index], {}
         for kind in INTERVALS:
@@ -129,7 +129,8 @@ def _mean(name: str, signed: Sequence[tuple[float, Arm]], horizon: float) -> Est
         value, variance = value + sign * mean, variance + sampling
         parts += [(curve, sign * g) for curve, g in slopes]
     bounds = (0.0, horizon) if len(signed) == 1 else (-horizon, horizon)
-    return estimate(name, value, parts, bounds=bounds, sampling_variance=variance)
+    wider = max(arm.caution for _, arm in signed)
+    return estimate(name, value, parts, bounds=bounds, sampling_variance=variance, wider=wider)
 
 
 def _at(name: str, signed: Sequence[tuple[float, Arm]], time: float) -> Estimate:
@@ -141,4 +142,5 @@ def _at(name: str, signed: Sequence[tuple[float, Arm]], time: float) -> Estimate
         first, second = arm.slopes(at)
         parts += [(curve, sign * here * g[0]) for curve, g in ((arm.event, first), (arm.censored, second))]
     bounds = (0.0, 1.0) if len(signed) == 1 else (-1.0, 1.0)
-    return estimate(name, value, parts, bounds=bounds, sampling_variance=variance)
+    wider = max(arm.caution for _, arm in signed)
+    return estimate(name, value, parts, bounds=bounds, sampling_variance=variance, wider=wider)

@@ -163,7 +163,7 @@ class Trend:
         """
         rows, ps = list[dict[str, Any]](), list[float]()
         for before, after in zip(self.waves, self.waves[1:], strict=False):
-            curves = [self.release(plan).curve(stratum) for plan in (before, after)]
+            curves = [self.release(plan).curve(stratum, smoothing="isotonic") for plan in (before, after)]
 
             def known(curves: Sequence[Curve] = curves) -> list[dict[str, Any]]:
                 return [_change(curves[0], curves[1], confidence)]
@@ -204,7 +204,7 @@ def summed(campaign: Campaign, parts: Sequence[tuple[float, Release]]) -> Releas
 
 def _change(before: Curve, after: Curve, confidence: float) -> dict[str, Any]:
     medians = [quantile_estimates(curve, MEDIAN, confidence)[0] for curve in (before, after)]
-    change: Ranged = moved("change of the median", *medians)
+    change: Ranged = moved("change of the median", medians[0], medians[1], before.thresholds)
     told: dict[str, Any] = {"change_of_median": change.value}
     for kind in INTERVALS:
         told |= {f"{kind}_{end}": change.ranges[kind][i] for i, end in enumerate(_ENDS)}

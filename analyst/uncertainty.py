@@ -12,6 +12,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
 
 from analyst import public
 from campaign.errors import InvalidQuery
@@ -22,6 +23,7 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _MOST_WEIGHTS = 1 << 26
+_FAR = 4.0  # standard errors above a guard, from where on it does not matter
 # Pooled curves: the covariance of each stratum's count with each other's, at every threshold.
 _MOST_PAIRS = 1 << 22
 
@@ -31,6 +33,26 @@ def z_score(confidence: float) -> float:
     if not 0 < confidence < 1:
         raise InvalidQuery(f"a confidence level lies between 0 and 1, got {confidence}")
     return NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def caution(distance: float) -> float:
+    """How much wider a noise interval must be because a number was shown: 1 far from the guard, more near it.
+
+    A stratum is shown if its noisy total lies above a guard, `distance` standard errors below it. Given that, the
+    noise of the total is one-sided: where a true total lies below the guard, only those are shown that noise made too
+    large. The lower 97.5 % limit x of a normal variable given that it lies above the guard solves
+    P(> x) = .025 P(> x - distance); this is x over 1.96. What depends on the total in full is then held in 95 % of
+    the runs in which it is shown, and everything else more often.
+    """
+    usual = z_score(0.95)
+    if distance > _FAR:
+        return 1.0
+    low, high = usual, 40.0 / max(distance, 0.05)
+    for _ in range(60):
+        middle = (low + high) / 2
+        too_likely = log_ndtr(-middle) > math.log(0.025) + log_ndtr(max(distance, 0.05) - middle)
+        low, high = (middle, high) if too_likely else (low, middle)
+    return max(1.0, high / usual)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyst import smooth
+from analyst.limited import limited
 from bench.figures.synthetic import published
 from bench.measure import best_in_turn
 from bench.output import Result
+from campaign.noise.mechanism import SERVERS
+from campaign.noise.slice_tree import SliceTree
 from campaign.spec import Campaign
 from dealer.derive import Source
 from dealer.records import Options, from_file
@@ -42,7 +45,14 @@ def _smoothing(args: argparse.Namespace) -> list[Result]:
         curve, n = curves[name]
         smooth.tree(curve, n, norm=norm, mechanism=name, solver=solver)
 
-    best = best_in_turn({"isotonic": lambda: smooth.isotonic(*curves[OURS])}, args.rounds)
+    variances = SERVERS * SliceTree(DEPTH, 1.0).level_variances
+    best = best_in_turn(
+        {
+            "isotonic": lambda: smooth.isotonic(*curves[OURS]),
+            "limited": lambda: limited(*curves[OURS], variances),
+        },
+        args.rounds,
+    )
     for norm in (2, 1):
         candidates = {
             f"paper {norm}": lambda norm=norm: run(PAPER, norm),
@@ -54,6 +64,7 @@ def _smoothing(args: argparse.Namespace) -> list[Result]:
     over = f"N = 2^{DEPTH}, paper-tree: cvxopt's time on the same constraints over ours, "
     return [
         Result.at_most("isotonic_ms", 1000 * best["isotonic"], 10, f"isotonic smoothing, N = 2^{DEPTH}"),
+        Result.at_most("limited_ms", 1000 * best["limited"], 50, f"limited smoothing, the default, N = 2^{DEPTH}"),
         Result.at_most("smooth_l2_s", max(best["paper 2"], best["ours 2"]), 0.6, what + "2-norm"),
         Result.at_most("smooth_l1_s", max(best["paper 1"], best["ours 1"]), 2, what + "1-norm"),
         Result.at_least("smooth_l2_vs_cvxopt", best["cvxopt 2"] / best["paper 2"], 1.5, over + "2-norm"),
@@ -64,8 +75,13 @@ def _smoothing(args: argparse.Namespace) -> list[Result]:
 def _large(args: argparse.Namespace) -> list[Result]:
     """A million thresholds, in a process of its own, whose peak of memory is that of smoothing."""
     curve, n = noisy_curve(PAPER, 20, args.seed)
-    best = best_in_turn({"isotonic": lambda: smooth.isotonic(curve, n)}, args.rounds)
-    results = [Result.at_most("isotonic_1m_s", best["isotonic"], 0.5, "isotonic smoothing, N = 2^20")]
+    variances = SERVERS * SliceTree(20, 1.0).level_variances
+    ways = {"isotonic": lambda: smooth.isotonic(curve, n), "limited": lambda: limited(curve, n, variances)}
+    best = best_in_turn(ways, args.rounds)
+    results = [
+        Result.at_most("isotonic_1m_s", best["isotonic"], 0.5, "isotonic smoothing, N = 2^20"),
+        Result.at_most("limited_1m_s", best["limited"], 2, "limited smoothing, N = 2^20"),
+    ]
     what = "2-norm smoothing, N = 2^20, paper-tree"
     if args.rounds < 3:
         return [*results, Result("smooth_l2_1m_s", None, what), Result("smooth_l2_1m_gb", None, what + ", memory")]

@@ -219,8 +219,12 @@ def _show(release: Release, patients: Patients) -> None:
     _line("area under the ROC curve", f"{roc.auc:.4f}", f"{low:.4f} to {high:.4f}", f"{exact.roc().auc:.4f}")
     ratio = right_made.observed_over_expected
     _line("observed over expected events", f"{calibrated.observed_over_expected:.3f}", "", f"{ratio:.3f}")
-    _line("Hosmer-Lemeshow H, noise taken off", f"{calibrated.corrected:.1f}", "", f"{right_made.statistic:.1f}")
-    _line("  p, noise included", f"{calibrated.p_value:.3f}", "", f"{right_made.chi_square_p:.3f}")
+    _line("Hosmer-Lemeshow finds a slope of 0.6", f"{calibrated.power:.0%}", "", "")
+    if calibrated.informative:
+        low, high = calibrated.corrected_interval()
+        span = f"{low:.1f} to {high:.1f}"
+        _line("Hosmer-Lemeshow H, noise taken off", f"{calibrated.corrected:.1f}", span, f"{right_made.statistic:.1f}")
+        _line("  p, noise included", f"{calibrated.p_value:.3f}", "", f"{right_made.chi_square_p:.3f}")
 
 
 def _line(name: str, value: str, span: str, right: str) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 from PIL import Image
 
 from bench import docs, output
-from bench.figures import haar, hosmer, roc, runtime, synthetic, waves
+from bench.figures import estimators, hosmer, roc, runtime, synthetic, waves
 from bench.figures.figure import Claim, Figure, MissingData, Options, read_csv, write_csv
 
 START, END = "<!-- figures: made by python -m bench figures --docs -->", "<!-- end of figures -->"
 CELL = 300  # characters
 FIGURES: dict[str, Figure] = {
-    figure.name: figure for room in (synthetic, haar, waves, roc, hosmer, runtime) for figure in room.FIGURES
+    figure.name: figure for room in (synthetic, estimators, waves, roc, hosmer, runtime) for figure in room.FIGURES
 }
 
 

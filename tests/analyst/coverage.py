@@ -1,220 +1,178 @@
-"""How often intervals and bands hold the truth: python -m tests.analyst.coverage --runs 300 --docs.
+"""How often intervals and bands hold the truth: python -m tests.analyst.coverage --runs 400 --out FOLDER --docs.
 
 Every run draws a sample of a population that is known exactly, and publishes it with fresh noise of two servers. An
-interval of kind "noise" must hold the number of this sample, one of kind "population" that of the population.
-`--docs` writes the table of docs/statistics.md.
+interval of kind "noise" must hold the number of this sample, one of kind "population" that of the population. Coverage
+is counted over the runs in which a number was told: what is shown must be right as often as it says.
+
+A run depends on its seed and nothing else. What is done is kept in --out, so that a run that was stopped goes on.
 """
 
 import argparse
+import json
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from tqdm import tqdm
+from scipy.stats import binom
 
 from analyst import compare, distribution, survival
 from analyst.compare import kolmogorov_smirnov_p, mann_whitney_p, quantile_estimates
-from analyst.estimate import INTERVALS, Estimate
+from analyst.estimate import INTERVALS, Estimate, Interval, Ranged, moved
+from analyst.logistic import fit
 from analyst.release import Release
 from bench.docs import write_between
 from campaign.errors import TooNoisy
 from campaign.noise.mechanism import SERVERS
 from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
-from tests.campaign.helpers import campaign
-
-Array = np.ndarray[Any, Any]
-Held = dict[str, list[float]]
-START, END = "<!-- coverage: made by python -m tests.analyst.coverage --docs -->", "<!-- end of coverage -->"
-MANY = 10**8  # a release of so many stands for the population
-
-
-@dataclass(frozen=True)
-class Case:
-    """A population on a grid, a sample size and an epsilon."""
-
-    name: str
-    n: int
-    epsilon: float
-    kind: str = "scores"  # scores, ties, rare or survival
-    mechanism: str = "slice-tree"
-
-
-CASES = (
-    Case("300, 5", 300, 5.0),
-    Case("1000, 1", 1000, 1.0),
-    Case("4000, 1", 4000, 1.0),
-    Case("4000, 1, paper-tree", 4000, 1.0, mechanism="paper-tree"),
-    Case("45 000, 0.1", 45_000, 0.1),
-    Case("45 000, 1", 45_000, 1.0),
-    Case("4000, 1, ties", 4000, 1.0, "ties"),
-    Case("4000, 1, rare", 4000, 1.0, "rare"),
+from tests.analyst.coverage_cases import (
+    SCORE_CASES,
+    SPECIFICITY,
+    SURVIVAL_CASES,
+    THRESHOLD,
+    VALUE_CASES,
+    Array,
+    Case,
+    population,
+    true_scores,
+    true_values,
 )
 
-
-@lru_cache(maxsize=16)
-def population(case: Case) -> tuple[Campaign, Array]:
-    """The campaign, and the probability of each position. The second stratum of `equal` strata is like the first."""
-    if case.kind == "survival":
-        return _trial(case)
-    spec = campaign(
-        grid={"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01},
-        strata=["no", "yes"],
-        epsilon=case.epsilon,
-        mechanism=case.mechanism,
-    )
-    tau = spec.grid.all_thresholds
-    edges = np.linspace(0, 1, 102)
-    shape = (2, 4) if case.kind != "rare" else (1.2, 14)
-    draws = np.random.default_rng(0).beta(shape[0], shape[1], 2_000_000)
-    shares = np.histogram(draws, edges)[0] / draws.size
-    if case.kind == "ties":
-        shares = (
-            np.where(np.arange(101) % 20 == 10, 1.0, 0.0)
-            * np.array([0.3, 0.3, 0.2, 0.15, 0.05, 0])[np.arange(101) // 20]
-        )
-        shares /= shares.sum()
-    whole = np.zeros(1 << spec.bits)
-    whole[:101], whole[128 : 128 + 101] = shares * (1 - tau), shares * tau
-    return spec, whole
+START, END = "<!-- coverage: made by python -m tests.analyst.coverage --docs -->", "<!-- end of coverage -->"
+LEAST, FALSE_ALARM = 0.92, 0.05
+_CHUNK = 50
+Held = dict[str, dict[str, float]]
 
 
-def _trial(case: Case) -> tuple[Campaign, Array]:
-    strata = [f"{arm}: {status}" for arm in ("placebo", "drug") for status in ("event", "censored")]
-    grid = {"kind": "linear", "values": "integer", "from": 1, "to": 120}
-    spec = campaign(kind="survival", grid=grid, strata=strata, epsilon=case.epsilon, mechanism=case.mechanism)
-    whole, each = np.zeros(1 << spec.bits), 1 << spec.grid.bits
-    hazard, lost = 1 / 90, 1 / 200
-    alive = 1.0
-    for day in range(120):
-        event = alive * hazard
-        censored = (alive - event) * (lost if day < 119 else 1.0)
-        alive -= event + censored
-        for arm in (0, 1):
-            whole[2 * arm * each + day], whole[(2 * arm + 1) * each + day] = event / 2, censored / 2
-    return spec, whole
-
-
-@lru_cache(maxsize=16)
-def truth(case: Case) -> Release:
-    spec, shares = population(case)
-    counts = np.floor(np.cumsum(shares) * MANY + 0.5)
-    return Release.of_whole(spec, int(counts[-1]), counts, on_grid=True)
-
-
-def sample(case: Case, seed: int) -> tuple[Release, Release]:
-    """What was published of a sample, and the sample itself."""
+def sample(case: Case, seed: int) -> tuple[Release, Array]:
+    """What was published of a sample, and how many are at each position."""
     spec, shares = population(case)
     rng = np.random.default_rng([seed, case.n])
-    counts = np.cumsum(rng.multinomial(case.n, shares / shares.sum()))
+    cells = rng.multinomial(case.n, shares / shares.sum())
     noise = both_servers(spec.noise, 1, spec.bits, rng)[0]
-    noisy, exact = (Release.of_whole(spec, case.n, c, on_grid=True) for c in (counts + noise, counts))
-    return noisy, exact
+    return Release.of_whole(spec, case.n, np.cumsum(cells) + noise, on_grid=True), cells.astype(np.float64)
 
 
-def estimates(release: Release) -> dict[str, Callable[[], Estimate]]:
-    """Numbers that have standard errors or ranges, one by one: what is too noisy to tell is left out."""
-    first, second = release.curve("no"), release.curve("yes")
+def of_scores(release: Release) -> dict[str, Callable[[], Estimate]]:
+    """Numbers of two strata, one by one: what is too noisy to tell is left out."""
+    first, second = (release.curve(name, smoothing="isotonic") for name in ("no", "yes"))
     model = release.model()
     return {
-        "F of a stratum at 0.3": lambda: model.at(0.3)[0],
-        "specificity": lambda: model.at(0.3)[1],
-        "positive predictive value": lambda: model.at(0.3)[2],
-        "mean": lambda: release.curve().mean_estimate(),
-        "mean of a stratum": lambda: second.mean_estimate(),
-        "median": lambda: quantile_estimates(release.curve(), [0.5])[0],
-        "0.9 quantile of a stratum": lambda: quantile_estimates(second, [0.9])[0],
-        "AUC": lambda: release.roc().area,
+        "sensitivity": lambda: model.at(THRESHOLD)[0],
+        "specificity": lambda: model.at(THRESHOLD)[1],
+        "positive predictive value": lambda: model.at(THRESHOLD)[2],
+        "mean of a stratum": second.mean_estimate,
         "difference of means": lambda: compare.difference_of_means(first, second),
         "difference of medians": lambda: compare.difference_of_quantiles(first, second)[0],
+        "0.9 quantile of a stratum": lambda: quantile_estimates(second, [0.9])[0],
         "standardised mean difference": lambda: distribution.standardised_difference(first, second),
         "Kolmogorov-Smirnov distance": lambda: compare.ks_distance(first, second)[0],
-        "Wasserstein distance": lambda: distribution.wasserstein(first, second),
-        "trimmed mean": lambda: distribution.trimmed_mean(release.curve()),
-        "Gini coefficient": lambda: distribution.gini(release.curve()),
+        "AUC": lambda: release.roc().area,
+        "average precision": lambda: release.roc().average_precision,
         "Brier score": lambda: model.brier,
         "scaled Brier score": lambda: model.scaled_brier,
         "observed over expected": lambda: model.observed_over_expected,
         "calibration slope": lambda: model.regression()[1],
         "calibration in the large": lambda: model.regression()[2],
         "Youden index": lambda: model.youden()[1],
-        "sensitivity at specificity 0.9": lambda: model.sensitivity_at(0.9),
-        "partial AUC": lambda: model.partial_area(0.8),
-        "net benefit at 0.3": lambda: model.net_benefit(0.3),
-        "average precision": lambda: _known(release.roc().average_precision),
-        "share in a bin": lambda: _share(release),
+        "sensitivity at specificity 0.9": lambda: model.sensitivity_at(SPECIFICITY),
+        "net benefit at 0.3": lambda: model.net_benefit(THRESHOLD),
     }
 
 
-def _known(value: Estimate | None) -> Estimate:
-    if value is None:
-        raise TooNoisy("left out")
-    return value
+def of_values(release: Release) -> dict[str, Callable[[], Estimate]]:
+    """Numbers of one stratum."""
+    shown, curve = release.curve(), release.curve(smoothing="isotonic")
+    third = curve.thresholds.size // 3
+    ends = [curve.thresholds[third], curve.thresholds[2 * curve.thresholds.size // 3]]
+
+    def between() -> Estimate:
+        first, third = quantile_estimates(curve, [0.25, 0.75])
+        return moved("interquartile range", first, third, curve.thresholds)
+
+    def share() -> Estimate:
+        bars = shown.histogram([*ends, curve.thresholds[-1]] if ends[1] < curve.thresholds[-1] else ends)
+        return _ranged(float(bars.shares[1]), {kind: (low[1], high[1]) for kind, (low, high) in bars.ranges.items()})
+
+    def point() -> Estimate:
+        found = shown.at([ends[0]])
+        return _ranged(float(found.fractions[0]), {k: (low[0], high[0]) for k, (low, high) in found.ranges.items()})
+
+    return {
+        "F at a third of the grid": point,
+        "share in a bin": share,
+        "mean": curve.mean_estimate,
+        "trimmed mean": lambda: distribution.trimmed_mean(curve),
+        "standard deviation": lambda: distribution.deviation(curve),
+        "median": lambda: quantile_estimates(curve, [0.5])[0],
+        "0.9 quantile": lambda: quantile_estimates(curve, [0.9])[0],
+        "interquartile range": between,
+        "Gini coefficient": lambda: distribution.gini(curve),
+    }
 
 
-def _share(release: Release) -> Estimate:
-    from analyst.estimate import Ranged
-
-    bars = release.histogram([0.2, 0.4, 1.0])
-    ends = {kind: (float(low[1]), float(high[1])) for kind, (low, high) in bars.ranges.items()}
-    return Ranged("share", float(bars.shares[1]), np.nan, np.nan, ranges=ends)
+def _ranged(value: float, ranges: dict[Interval, tuple[float, float]]) -> Ranged:
+    return Ranged("", value, np.nan, np.nan, ranges=ranges)
 
 
-def one(case: Case, seed: int) -> dict[str, dict[str, float]]:
-    """Of one run: for each statistic and kind of interval, whether the truth was held."""
+@lru_cache(maxsize=64)
+def true_of_population(case: Case) -> dict[str, float]:
+    return _true(case, population(case)[1])
+
+
+def _true(case: Case, cells: Array) -> dict[str, float]:
+    spec, _ = population(case)
+    size, x = spec.grid.size, spec.grid.all_thresholds
+    if len(spec.strata) == 1:
+        return true_values(cells[:size], x)
+    start = 1 << spec.grid.bits
+    return true_scores(cells[:size], cells[start : start + size], x, lambda no, yes: _slopes(x, no, yes))
+
+
+def _slopes(x: Array, no: Array, yes: Array) -> tuple[float, float]:
+    with_slope, without = (fit(x, no, yes, slope=slope)[0] for slope in (True, False))
+    return float(with_slope[1]), float(without[0])
+
+
+def one(case: Case, seed: int) -> Held:
+    """Of one run: for each statistic that was told, whether each kind of interval held the truth."""
     if case.kind == "survival":
         return _one_trial(case, seed)
-    noisy, exact = sample(case, seed)
-    held: dict[str, dict[str, float]] = {}
+    release, cells = sample(case, seed)
+    held: Held = {}
     try:
-        asked = estimates(noisy)
+        asked = of_values(release) if len(release.campaign.strata) == 1 else of_scores(release)
     except TooNoisy:
         return held
-    right = estimates(exact)
+    right = {"noise": _true(case, cells), "population": true_of_population(case)}
     for name, ask in asked.items():
         try:
             row = ask()
         except TooNoisy:
             continue
-        values = {"noise": right[name]().value, "population": _true_value(case, name)}
+        if np.isnan(row.value):
+            continue
+        ends = {kind: row.interval(kind) for kind in INTERVALS}
+        held[name] = {k: float(low - 1e-9 <= right[k][name] <= high + 1e-9) for k, (low, high) in ends.items()}
+    return held | _bands(case, release, cells)
+
+
+def _bands(case: Case, release: Release, cells: Array) -> Held:
+    spec, shares = population(case)
+    held: Held = {}
+    for stratum in (None, "yes") if len(spec.strata) == 2 else (None,):
+        name = "band" if stratum is None else "band of a stratum"
         held[name] = {}
-        for kind in INTERVALS:
-            low, high = row.interval(kind)
-            held[name][kind] = float(low - 1e-9 <= values[kind] <= high + 1e-9)
-    held |= _bands(case, noisy, exact)
-    return held
-
-
-@lru_cache(maxsize=1024)
-def _true_value(case: Case, name: str) -> float:
-    return estimates(truth(case))[name]().value
-
-
-def _bands(case: Case, noisy: Release, exact: Release) -> dict[str, dict[str, float]]:
-    held: dict[str, dict[str, float]] = {
-        "band": {},
-        "band of a stratum": {},
-        "ROC region": {},
-        "calibration curve": {},
-    }
-    whole = truth(case)
-    smooth = noisy.calibration_curve()
-    for kind, right in (("noise", exact), ("population", whole)):
-        for name, stratum in (("band", None), ("band of a stratum", "yes")):
-            low, high = noisy.curve(stratum).band(interval=kind)  # type: ignore[arg-type]
-            held[name][kind] = _between(low, right.curve(stratum, smoothing="none").fractions, high)
-        region, roc = noisy.roc().region(interval=kind), right.roc(smoothing="none")  # type: ignore[arg-type]
-        held["ROC region"][kind] = _between(region.least_false, roc.false_positive_rate, region.most_false) * _between(
-            region.least_true, roc.true_positive_rate, region.most_true
-        )
-        low, high = smooth.band(kind)  # type: ignore[arg-type]
-        if kind == "population":
-            # a calibrated model's smoothed curve is the diagonal
-            held["calibration curve"][kind] = _between(low, smooth.scores, high)
+        for kind, people in (("noise", cells), ("population", shares)):
+            parts = people.reshape(1 << spec.stratum_bits, -1)[:, : spec.grid.size]
+            f = np.cumsum(parts[spec.stratum(stratum)] if stratum else parts.sum(axis=0))
+            low, high = release.curve(stratum).band(interval=kind)  # type: ignore[arg-type]
+            held[name][kind] = _between(low, f / f[-1], high)
+    if case.kind in ("scores", "ties", "rare"):
+        # a calibrated model's smoothed curve is the diagonal
+        smooth = release.calibration_curve()
+        low, high = smooth.band("population")
+        held["calibration curve"] = {"population": _between(low, smooth.scores, high)}
     return held
 
 
@@ -222,24 +180,34 @@ def _between(low: Array, x: Array, high: Array) -> float:
     return float((low <= x + 1e-9).all() and (x <= high + 1e-9).all())
 
 
-def _one_trial(case: Case, seed: int) -> dict[str, dict[str, float]]:
-    noisy, exact = sample(case, seed)
-    whole, covered = truth(case), dict[str, dict[str, float]]()
+def _exact(case: Case, cells: Array) -> Release:
+    spec, _ = population(case)
+    return Release.of_whole(spec, int(cells.sum()), np.cumsum(cells), on_grid=True)
+
+
+@lru_cache(maxsize=8)
+def _whole_trial(case: Case) -> Release:
+    return _exact(case, np.round(population(case)[1] * 10**8))
+
+
+def _one_trial(case: Case, seed: int) -> Held:
+    noisy, cells = sample(case, seed)
+    exact, whole, covered = _exact(case, cells), _whole_trial(case), Held()
     arm, right, best = noisy.arms()[0], exact.arms()[0], whole.arms()[0]
     at = np.array([29, 59])
-    low, high = {}, {}
     names = ["restricted mean to 90, placebo", "restricted mean, drug - placebo", "median, placebo"]
     table, of_sample, of_all = (r.survival_summary(90) for r in (noisy, exact, whole))
-    for kind, other, rows in (("noise", right, of_sample), ("population", best, of_all)):
-        low[kind], high[kind] = arm.limits(at, kind, 1.96)  # type: ignore[arg-type]
+    kinds: list[tuple[Interval, survival.Arm, object]] = [("noise", right, of_sample), ("population", best, of_all)]
+    for kind, other, rows in kinds:
+        low, high = arm.limits(at, kind, 1.96)
         for i, day in enumerate((30, 60)):
-            held = low[kind][i] <= other.survival[at[i]] <= high[kind][i]
+            held = low[i] <= other.survival[at[i]] <= high[i]
             covered.setdefault(f"survival at {day}", {})[kind] = float(held)
         for name in names:
-            a, b = table[name].interval(kind)  # type: ignore[arg-type]
-            held = a - 1e-9 <= rows[name].value <= b + 1e-9
+            a, b = table[name].interval(kind)
+            held = a - 1e-9 <= rows[name].value <= b + 1e-9  # type: ignore[index]
             covered.setdefault(name.replace(", placebo", ""), {})[kind] = float(held)
-        times, under, over = arm.band(kind)  # type: ignore[arg-type]
+        times, under, over = arm.band(kind)
         covered.setdefault("survival band", {})[kind] = _between(under, other.survival[times], over)
     return covered
 
@@ -247,8 +215,7 @@ def _one_trial(case: Case, seed: int) -> dict[str, dict[str, float]]:
 def sizes(case: Case, seed: int) -> dict[str, float]:
     """Whether tests of a true null hypothesis reject it at 5 %."""
     if case.kind == "survival":
-        noisy, _ = sample(case, seed)
-        return {"log-rank": float(survival.log_rank(*noisy.arms())[1] < 0.05)}
+        return {"log-rank": float(survival.log_rank(*sample(case, seed)[0].arms())[1] < 0.05)}
     spec, shares = population(case)
     rng = np.random.default_rng([seed, case.n, 1])
     pooled, each = shares[:128] + shares[128:], np.zeros_like(shares)
@@ -256,72 +223,119 @@ def sizes(case: Case, seed: int) -> dict[str, float]:
     counts = np.cumsum(rng.multinomial(case.n, each / each.sum()))
     noisy = Release.of_whole(spec, case.n, counts + both_servers(spec.noise, 1, spec.bits, rng)[0], on_grid=True)
     try:
-        first, second = noisy.curve("no"), noisy.curve("yes")
-        p_values = {
+        first, second = (noisy.curve(name, smoothing="isotonic") for name in ("no", "yes"))
+        found = {
             "Mann-Whitney": mann_whitney_p(first, second),
             "Kolmogorov-Smirnov": kolmogorov_smirnov_p(first, second),
         }
-        calibrated, _ = sample(case, seed)
-        p_values["Hosmer-Lemeshow"] = calibrated.calibration(8, fitted=False).p_value
+        found["Hosmer-Lemeshow"] = sample(case, seed)[0].calibration(8).p_value
     except TooNoisy:
         return {}
-    return {name: float(p < 0.05) for name, p in p_values.items() if not np.isnan(p)}
+    return {name: float(p < 0.05) for name, p in found.items() if not np.isnan(p)}
 
 
-def run(case: Case, seed: int) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
-    return one(case, seed), sizes(case, seed)
+# Tests take longest, and are no matter of shapes: their sizes are measured on these.
+SIZED = (SCORE_CASES[2], SCORE_CASES[6], *SURVIVAL_CASES[:2])
 
 
-def measure(case: Case, runs: int, first: int = 0, workers: int = 1, show: bool = False) -> dict[str, dict[str, float]]:
-    """Mean coverage of everything that claims 95 %, and how often tests at 5 % reject what is true."""
-    seeds = range(first, first + runs)
-    if workers > 1:
-        with ProcessPoolExecutor(workers) as pool:
-            done = list(
-                tqdm(pool.map(partial(run, case), seeds, chunksize=8), total=runs, desc=case.name, disable=not show)
-            )
-    else:
-        done = [run(case, seed) for seed in tqdm(seeds, desc=case.name, disable=not show)]
-    held: dict[str, dict[str, list[float]]] = {}
-    for held_now, rejected in done:
-        for name, kinds in held_now.items():
+def run(case: Case, seed: int) -> Held:
+    rejected = sizes(case, seed) if case in SIZED else {}
+    return one(case, seed) | {f"{name} test": {"rejects": value} for name, value in rejected.items()}
+
+
+Counted = dict[str, dict[str, tuple[int, int]]]  # of each statistic and kind: held, and told
+
+
+def measure(case: Case, runs: int, first: int = 0, keep: Path | None = None) -> Counted:
+    """How often what claims 95 % held, and tests at 5 % rejected what is true, among the runs that told a number."""
+    counted: Counted = {}
+    for start in range(first, first + runs, _CHUNK):
+        seeds = range(start, min(start + _CHUNK, first + runs))
+        for name, kinds in _chunk(case, seeds, keep).items():
+            for kind, (held, told) in kinds.items():
+                before = counted.setdefault(name, {}).get(kind, (0, 0))
+                counted[name][kind] = before[0] + held, before[1] + told
+    return counted
+
+
+def _chunk(case: Case, seeds: range, keep: Path | None) -> Counted:
+    name = f"{case.kind}-{case.mechanism}-{case.n}-{case.epsilon:g}-{seeds.start}-{seeds.stop}.json"
+    if keep is not None and (keep / name).exists():
+        return {k: {a: (b[0], b[1]) for a, b in v.items()} for k, v in json.loads((keep / name).read_text()).items()}
+    counted: Counted = {}
+    for seed in seeds:
+        for statistic, kinds in run(case, seed).items():
             for kind, value in kinds.items():
-                held.setdefault(name, {}).setdefault(kind, []).append(value)
-        for name, value in rejected.items():
-            held.setdefault(f"{name} test", {}).setdefault("rejects", []).append(value)
-    return {name: {kind: float(np.mean(v)) for kind, v in kinds.items()} for name, kinds in held.items()}
+                held, told = counted.setdefault(statistic, {}).get(kind, (0, 0))
+                counted[statistic][kind] = held + int(value), told + 1
+    if keep is not None:
+        (keep / name).write_text(json.dumps(counted))
+    return counted
 
 
-def table(columns: dict[str, dict[str, dict[str, float]]], runs: int) -> str:
-    """noise / population for each statistic and case; tests with their size."""
+def low_cells(columns: dict[str, Counted], runs: int) -> tuple[list[str], list[str], int]:
+    """Cells below LEAST, those significantly so, and how many there are in all.
+
+    By a binomial test of each, at FALSE_ALARM over the number of cells: a false alarm comes up at all with a
+    probability of at most FALSE_ALARM.
+    """
+    cells = [
+        (column, name, kind, held, told)
+        for column, counted in columns.items()
+        for name, kinds in counted.items()
+        for kind, (held, told) in kinds.items()
+        if kind != "rejects" and told >= runs / 10
+    ]
+    low = [cell for cell in cells if cell[3] < LEAST * cell[4]]
+    words = [f"{name}, {kind}, {column}: {100 * held / told:.1f} % of {told}" for column, name, kind, held, told in low]
+    surely = [binom.cdf(held, told, LEAST) < FALSE_ALARM / len(cells) for *_, held, told in low]
+    return words, [w for w, sure in zip(words, surely, strict=True) if sure], len(cells)
+
+
+def table(columns: dict[str, Counted], runs: int) -> str:
+    """noise / population for each statistic and case, tests with their size; few that were told are marked."""
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
 
-    def cell(kinds: dict[str, float] | None) -> str:
-        if not kinds:
+    def cell(kinds: dict[str, tuple[int, int]] | None) -> str:
+        order = [kinds[k] for k in (*INTERVALS, "rejects") if k in kinds] if kinds else []
+        if not order or order[0][1] < runs / 10:
             return ""
-        order = [kinds[k] for k in (*INTERVALS, "rejects") if k in kinds]
-        return " / ".join(f"{100 * x:.0f}" for x in order)
+        mark = f" ({order[0][1]})" if order[0][1] < runs else ""
+        return " / ".join(f"{100 * held / told:.0f}" for held, told in order) + mark
 
-    head = (
-        f"`python -m tests.analyst.coverage --runs {runs} --docs`, {SERVERS} servers' noise; columns are n and epsilon."
-    )
     rows = [f"| {name} | " + " | ".join(cell(c.get(name)) for c in columns.values()) + " |" for name in names]
-    line = "| | " + " | ".join(columns) + " |"
-    return "\n".join([head, "", line, "| --- |" + " ---: |" * len(columns), *rows])
+    return "\n".join(["| | " + " | ".join(columns) + " |", "| --- |" + " ---: |" * len(columns), *rows])
+
+
+def report(runs: int, keep: Path | None) -> str:
+    heads = {"One stratum:": VALUE_CASES, "Survival, two arms:": SURVIVAL_CASES, "Two strata of scores:": SCORE_CASES}
+    command = f"`python -m tests.analyst.coverage --runs {runs} --docs`, {SERVERS} servers' noise; columns are n and"
+    parts, everything = [f"{command} epsilon."], dict[str, Counted]()
+    for head, cases in heads.items():
+        columns = {}
+        for case in cases:
+            columns[case.name] = measure(case, runs, keep=keep)
+            print(head, case.name, flush=True)
+        everything |= {f"{case.kind} {name}": c for case, (name, c) in zip(cases, columns.items(), strict=True)}
+        parts += [head, table(columns, runs)]
+    low, surely, cells = low_cells(everything, runs)
+    parts.append(
+        f"{cells} cells; {len(low)} are below {LEAST:.0%}, {len(surely)} of them significantly (binomial test, "
+        f"false-alarm rate {FALSE_ALARM:.0%} for all cells together)" + (":" if low else ".")
+    )
+    parts += ["\n".join(f"- {words}{' (significant)' if words in surely else ''}" for words in low)] if low else []
+    return "\n\n".join(parts)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.analyst.coverage", description=__doc__)
-    parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="keep what is done, and go on from there")
     parser.add_argument("--docs", action="store_true", help="write the table of docs/statistics.md")
     args = parser.parse_args()
-    trials = (Case("1000, 1", 1000, 1.0, "survival"), Case("4000, 1", 4000, 1.0, "survival"))
-    parts = []
-    for cases in (CASES, trials):
-        columns = {c.name: measure(c, args.runs, workers=args.workers, show=True) for c in cases}
-        parts.append(table(columns, args.runs))
-    text = "\n\nSurvival, two arms:\n\n".join([parts[0], parts[1].split("\n\n", 1)[1]])
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
+    text = report(args.runs, args.out)
     print(text)
     if args.docs:
         write_between(Path(__file__).parents[2] / "docs" / "statistics.md", START, END, text)

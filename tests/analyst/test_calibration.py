@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from analyst import calibration
+from analyst import calibration, cli
 from analyst.calibration import Groups, hosmer_lemeshow
 from analyst.release import Release
 from campaign.errors import InvalidQuery
@@ -31,7 +31,7 @@ def test_without_noise_it_is_the_textbook(seed: int, groups: int | list[float]) 
     result = release.calibration(groups)
     expected = textbook(scores, outcome, result.groups.upper_ends)
     assert result.statistic == pytest.approx(expected, rel=1e-12)
-    assert result.chi_square_p == pytest.approx(chi2.sf(expected, len(result.groups.upper_ends) - 2), rel=1e-12)
+    assert result.chi_square_p == pytest.approx(chi2.sf(expected, len(result.groups.upper_ends)), rel=1e-12)
 
 
 def test_groups_are_half_open_and_hold_everybody_once() -> None:
@@ -116,7 +116,7 @@ def test_the_noise_of_the_groups_is_as_predicted() -> None:
 
 def test_empty_groups_are_left_out_and_marked() -> None:
     release, scores, outcome = two_strata(3000)
-    result = release.calibration([0.2, 0.4, 0.6, 0.99, 1.0])
+    result = release.calibration([0.2, 0.4, 0.6, 0.99, 1.0], fitted=True)
     used = result.groups.used
     assert used.tolist() == [True, True, True, True, False]
     assert result.degrees_of_freedom == 2
@@ -161,6 +161,16 @@ def test_bad_groups(groups: int | list[float], message: str) -> None:
     release, *_ = two_strata(500)
     with pytest.raises(InvalidQuery, match=message):
         release.calibration(groups)
+
+
+def test_the_model_comes_from_elsewhere_unless_it_is_said() -> None:
+    release, *_ = two_strata(3000)
+    assert release.calibration(8).degrees_of_freedom == int(release.calibration(8).groups.used.sum())
+    assert not release.calibration(8).about()["fitted_on_these_people"]
+    assert release.calibration(8, fitted=True).degrees_of_freedom == release.calibration(8).degrees_of_freedom - 2
+    options = cli._parser().parse_args(["calibration", "https://a.example/x", "--fitted-here"])
+    assert options.fitted_here
+    assert not cli._parser().parse_args(["calibration", "https://a.example/x"]).fitted_here
 
 
 def test_scores_must_be_probabilities() -> None:

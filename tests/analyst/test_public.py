@@ -92,7 +92,7 @@ def test_smoothed_totals_are_not_biased() -> None:
     assert np.std(deviations) == pytest.approx(error, rel=0.2)
 
 
-@pytest.mark.parametrize("smoothing", ["isotonic", "haar", "l1", "l2"])
+@pytest.mark.parametrize("smoothing", ["isotonic", "limited", "l1", "l2"])
 def test_every_smoothed_curve_ends_at_its_stratum_s_total(smoothing: Smoothing) -> None:
     release, *_ = two_strata(700, noise_seed=3, epsilon=0.5)
     for name, total in release.totals.items():

@@ -27,7 +27,6 @@ def test_without_noise_it_is_scikit_learn(seed: int) -> None:
     assert roc.precision[at] == pytest.approx(precision[:-1], abs=1e-12)
     assert roc.recall[at] == pytest.approx(recall[:-1], abs=1e-12)
     assert roc.auc == pytest.approx(roc_auc_score(outcome, scores), abs=1e-12)
-    assert roc.average_precision is not None
     assert roc.average_precision.value == pytest.approx(average_precision_score(outcome, scores), abs=1e-12)
     assert (roc.false_positive_rate[0], roc.true_positive_rate[-1]) == (0.0, 1.0)
 

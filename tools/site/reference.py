@@ -163,7 +163,7 @@ _SHORT_NAMES = """Some types have short names:
 - `Values`: a number, a text or a date, or many of them: a list, an array, a column of a data frame
 - `Strata`: the name of one stratum for all values, or one for each
 - `Stratum`: a name, several that are pooled, or `None` for all
-- `Smoothing`: "none", "isotonic", "haar", "l1" or "l2"
+- `Smoothing`: "none", "isotonic", "limited", "l1" or "l2"
 - `Patience`: `timeout_s` and `patience_s`, how long a server is waited for; `on_grid`; `wave`, `until` or `pooled`
 """
 

@@ -73,6 +73,13 @@ export async function roc(view) {
   view.notes(made.about.notes ?? []);
 }
 
+/** What the test says, or that it can say nothing with so few people and so much noise. */
+function hosmerLemeshow(about) {
+  if (about.p_value == null) return "Hosmer-Lemeshow tells nothing at this n and epsilon";
+  const corrected = shortNumber(about.hosmer_lemeshow_corrected);
+  return `Hosmer-Lemeshow ${corrected}, p = ${shortNumber(about.p_value)} with the noise included`;
+}
+
 export async function calibration(view) {
   const { state, change } = view,
     kind = state.interval ?? "population";
@@ -137,7 +144,7 @@ export async function calibration(view) {
     htmlElement(
       "p",
       {},
-      `Hosmer-Lemeshow ${shortNumber(about.hosmer_lemeshow_corrected)}, p = ${about.p_value == null ? "not known" : shortNumber(about.p_value)} with the noise included; observed over expected ${shortNumber(about.observed_over_expected)}.`,
+      `${hosmerLemeshow(about)}; observed over expected ${shortNumber(about.observed_over_expected)}.`,
     ),
   ]);
   view.notes([...(about.notes ?? []), ...(found.smooth_problem ? [found.smooth_problem] : [])]);
