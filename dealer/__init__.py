@@ -15,7 +15,7 @@
 ... ''', id=bytes(32))
 >>> shared = share([41, 67, 130], campaign, rand=os.urandom)
 >>> len(shared), shared.placed.clipped, shared.key_bytes
-(3, 1, 192)
+(3, 1, 232)
 
 `upload` sends values, and `withdraw` takes them back: see `dealer.sending`.
 """

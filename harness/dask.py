@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from harness.live import ROOT, free_ports
+from harness.live import ROOT
+from harness.ports import free_ports
 
 _CONFIG = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",

@@ -14,8 +14,9 @@ import sqlalchemy as sa
 
 from campaign.spec import Campaign
 from harness.haproxy import Haproxy
-from harness.live import Pair, Process, free_ports
+from harness.live import Pair, Process
 from harness.nursery import Nursery
+from harness.ports import free_ports
 from harness.postgres import Postgres
 from servers.release.noise import covers, set_secret
 from servers.storage.database import open_engine

@@ -1,10 +1,8 @@
 """Two real server processes over TLS on loopback, for benchmarks and end-to-end tests."""
 
-import atexit
 import json
 import os
 import secrets
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -27,36 +25,13 @@ from client.identity import Identity
 from client.tokens import hash_token, new_token
 from dealer.sharing import key_rand_bytes, share_positions
 from harness import hooked
+from harness.ports import free_ports
 from operators.setup import Server, init_pair
 from servers.release.noise import covers, set_secret
 from servers.settings import load
 from servers.storage.storage import Storage
 
 ROOT = Path(__file__).parents[1]
-
-
-# Below the ports that systems give to clients, so that no connection takes the port of a server that restarts.
-_PORTS = range(15_000, 30_000)
-
-
-def free_ports() -> tuple[int, int]:
-    """Two ports for servers. Nobody else who asks here gets them while this process lives, in whichever process."""
-    return _free_port(), _free_port()
-
-
-def _free_port() -> int:
-    while True:
-        port = secrets.choice(_PORTS)
-        mark = socket.socket(type=socket.SOCK_DGRAM)  # UDP's port of the same number says that it is taken
-        try:
-            mark.bind(("127.0.0.1", port))
-            with socket.socket() as tcp:
-                tcp.bind(("127.0.0.1", port))
-        except OSError:
-            mark.close()
-            continue
-        atexit.register(mark.close)
-        return port
 
 
 # Of every pair that tests start, so that a campaign can be made before its servers are.

@@ -15,7 +15,7 @@ import httpx
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from harness.live import free_ports
+from harness.ports import free_ports
 
 BUCKET = "chunks"
 

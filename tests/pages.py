@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.live import ROOT, free_ports
+from harness.live import ROOT
+from harness.ports import free_ports
 
 # Commands that meet a server which is still starting say so (exit code 75) and are repeated, as a person would.
 PREAMBLE = """set -eu

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.live import free_ports
+from harness.ports import free_ports
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.live import ROOT, free_ports
+from harness.live import ROOT
+from harness.ports import free_ports
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.live import free_ports
+from harness.ports import free_ports
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

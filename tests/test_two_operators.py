@@ -14,7 +14,8 @@ import pytest
 
 from campaign.spec import to_base64url
 from dealer.cli import main as dealer
-from harness.live import ROOT, Pair, free_ports
+from harness.live import ROOT, Pair
+from harness.ports import free_ports
 from operators import proposals
 from programs.server import main as server
 from tests.commands import Done, call

@@ -24,8 +24,9 @@ from typing import Self
 import httpx
 
 from campaign.spec import Campaign
-from harness.live import Pair, free_ports
+from harness.live import Pair
 from harness.nursery import Forked, Nursery
+from harness.ports import free_ports
 from servers.storage.waves import SEALED
 from tests.chaos.model import Batch, Broken
 from tests.chaos.operations import new_batch

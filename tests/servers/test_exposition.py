@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from campaign.errors import problems
-from harness.live import ROOT, Pair, free_ports, name
+from harness.live import ROOT, Pair, name
+from harness.ports import free_ports
 from harness.postgres import Postgres
 from programs.server import main
 from tests.commands import call

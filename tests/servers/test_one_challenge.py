@@ -23,6 +23,7 @@ from fss.check import MESSAGE_BYTES
 from harness.live import Pair
 from harness.postgres import Postgres
 from programs.server import main as server_main
+from servers.release.statement import SIGNATURE_BYTES
 from tests.servers.test_bad_peers import peer_call
 from tests.servers.waves import close, until_released, wave_campaign
 
@@ -103,7 +104,7 @@ def messages(pair: Pair, campaign: Campaign, wave: int) -> Told:
     query = CheckMessagesQuery.model_validate(asked).to_json().encode()
     answer = peer_call(pair, campaign, f"messages?wave={wave}", query)
     assert answer.status_code == 200, answer.text
-    assert len(answer.content) == MESSAGE_BYTES * len(ids)
+    assert len(answer.content) == MESSAGE_BYTES * len(ids) + SIGNATURE_BYTES
     return {i: answer.content[MESSAGE_BYTES * k : MESSAGE_BYTES * (k + 1)] for k, i in enumerate(ids)}
 
 
