@@ -94,7 +94,7 @@ class Found:
         counted = f"bytes by which bodies counted by the servers differ from the formulas, {len(self.runs)} runs"
         distance = "largest relative distance of the extrapolation from a measured total"
         return [
-            Result.at_most("party_bytes_ours", self.ours(1), 6500, once),
+            Result.at_most("party_bytes_ours", self.ours(1), 6800, once),
             Result("query_bytes_kept", each[0], "pointwise, per party and question, connections kept alive"),
             Result("query_bytes_fresh", each[1], fresh),
             Result(
