@@ -64,7 +64,7 @@ def checking(campaign: Campaign, n: int) -> int:
         return 0
     seed = len(f'{{"digest":"{"d" * DIGEST_TEXT}","seed":"{"s" * DIGEST_TEXT}"}}')
     asked = f'{{"digest":"{"d" * DIGEST_TEXT}","checksum":"{"c" * DIGEST_TEXT}","start":0,"stop":{n}}}'
-    return 2 * (2 * seed + len(asked) + 3 * ELEMENT * n)
+    return 2 * (2 * seed + len(asked) + 3 * ELEMENT * n + SIGNATURE)
 
 
 def statements(n: int) -> int:

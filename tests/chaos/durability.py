@@ -9,6 +9,7 @@ On an instant copy nothing that was acknowledged may be missing. On any copy a s
 together, or it says in one line what is damaged.
 """
 
+import json
 import random
 import shutil
 import signal
@@ -147,8 +148,10 @@ def _start_on(copy: Path, nursery: Nursery, stored: set[tuple[bytes, bytes]]) ->
     """What a server says that is started there: that it is ready, or what is damaged."""
     port, _ = free_ports()
     config, log = copy / "server.toml", copy / "log"
-    lines = config.read_text().splitlines()
-    config.write_text("\n".join(f'listen = "127.0.0.1:{port}"' if x.startswith("listen") else x for x in lines) + "\n")
+    # Not in reach of the other server, which would take it for one that was rolled back.
+    others = {"listen": f'listen = "127.0.0.1:{port}"', "url": 'url = "https://127.0.0.1:1"'}
+    lines = [others.get(line.split(" =")[0], line) for line in config.read_text().splitlines()]
+    config.write_text("\n".join(lines) + "\n")
     process = nursery.start(config, log)
     try:
         if not _ready(process, copy, port):
@@ -165,7 +168,8 @@ def _start_on(copy: Path, nursery: Nursery, stored: set[tuple[bytes, bytes]]) ->
 
 def _last_words(log: Path) -> str:
     said = log.read_text().splitlines()
-    if not said or not said[-1].startswith("fss-server: the database ") or "Traceback" in log.read_text():
+    why = str(json.loads(said[-1]).get("why", "")) if said and said[-1].startswith("{") else ""
+    if not why.startswith("the database ") or "Traceback" in log.read_text():
         raise Broken(f"it does not start and does not say why: {said}")
     return "says that the database is damaged"
 
