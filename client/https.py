@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,6 +85,7 @@ class Patience:
 
     attempts: int
     busy_s: float | None = None  # seconds for one that says it is busy; None: as often as one that is away
+    total_s: float | None = None  # seconds for whatever passes, in place of both
 
 
 ONCE = Patience(1)
@@ -97,6 +98,7 @@ class Server:
     name: str
     patience: Patience
     prefix: str = ""  # of what the server itself says
+    waiting: Callable[[Problem, float], None] | None = None  # told what is waited for, and for how long yet
 
     def ask(self, client: httpx.Client, method: str, url: str, *, most: int, **more: Any) -> httpx.Response:
         """The answer of a request that succeeded, perhaps not at once; otherwise one clear problem.
@@ -147,7 +149,8 @@ class Server:
 
     def retries(self) -> Generator[float, Came, httpx.Response]:
         """The loop, without input and output: yields the seconds to wait before a request, gets what came of it."""
-        until = time.monotonic() + (self.patience.busy_s or 0)
+        began = time.monotonic()
+        until = began + (self.patience.busy_s or 0)
         failures, step, wait = 0, FIRST_WAIT_S, 0.0
         while True:
             came = yield wait
@@ -157,6 +160,14 @@ class Server:
             asked = retry_after_s(came.headers, BUSY_WAIT_S) if isinstance(came, httpx.Response) else 0.0
             if not isinstance(problem, TryAgain):
                 raise problem
+            if self.patience.total_s is not None:
+                wait, step = max(step, asked), min(2 * step, LONGEST_WAIT_S)
+                left = began + self.patience.total_s - time.monotonic()
+                if left < wait:
+                    raise problem
+                if self.waiting is not None:
+                    self.waiting(problem, left)
+                continue
             if self.patience.busy_s is not None and _is_busy(came):
                 wait = max(FIRST_WAIT_S, asked)
                 if time.monotonic() + wait > until:

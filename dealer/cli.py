@@ -63,6 +63,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _minutes(text: str) -> float:
+    minutes = float(text)
+    if not 0 <= minutes <= 7 * 24 * 60:
+        raise argparse.ArgumentTypeError("minutes, up to a week")
+    return minutes
+
+
 def _add_campaign(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--campaign",
@@ -84,6 +91,12 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         "--receipt",
         type=Path,
         help="one for each party; default: one for you and this campaign, in FSS_RECEIPTS or your data folder",
+    )
+    parser.add_argument(
+        "--patience",
+        type=_minutes,
+        metavar="MINUTES",
+        help="how long a server that is away or busy is asked again; default: 10 for a file, some seconds for a value",
     )
     parser.add_argument(
         "--receipt-token-file",

@@ -3,12 +3,13 @@
 import argparse
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
-from campaign.errors import DigestNeeded, InvalidValue
+from campaign.errors import DigestNeeded, InvalidValue, Problem
 from campaign.sealed_uploads import sealed_bytes
 from campaign.spec import Campaign, Placed, to_base64url
 from client import program
@@ -18,10 +19,31 @@ from dealer.receipt import default_path
 from dealer.sites import NO_DIGEST, Sites
 from fss import BackendError
 
+FILE_MINUTES = 10.0  # somebody who sends a file need not sit beside it
+SAY_AGAIN_S = 30.0
+
 
 def _sites(args: argparse.Namespace, token: str) -> Sites:
     old = args.receipt_token_file.read_text().strip() if args.receipt_token_file else None
-    return Sites(args.campaign, token, args.ca, digest=getattr(args, "digest", None), receipt_token=old)
+    minutes = args.patience if args.patience is not None else FILE_MINUTES if getattr(args, "csv", None) else None
+    seconds = None if minutes is None else 60 * minutes
+    digest = getattr(args, "digest", None)
+    said = _Waiting()
+    return Sites(args.campaign, token, args.ca, digest=digest, receipt_token=old, patience_s=seconds, waiting=said)
+
+
+class _Waiting:
+    """Says what is waited for: when it begins or changes, and then now and then."""
+
+    def __init__(self) -> None:
+        self._said, self._at = "", -SAY_AGAIN_S
+
+    def __call__(self, problem: Problem, left_s: float) -> None:
+        now = time.monotonic()
+        if problem.detail == self._said and now - self._at < SAY_AGAIN_S:
+            return
+        self._said, self._at = problem.detail, now
+        print(f"fss-dealer: {problem.detail}; trying again, for {max(1, round(left_s))} s yet", file=sys.stderr)
 
 
 def upload(args: argparse.Namespace) -> int:

@@ -2,13 +2,13 @@
 
 import json
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 
-from campaign.errors import DigestMismatch, DigestNeeded, InvalidValue, PeerUnavailable
+from campaign.errors import DigestMismatch, DigestNeeded, InvalidValue, PeerUnavailable, Problem
 from campaign.spec import DIGEST_BYTES, ID_BYTES, Campaign, from_base64url, to_base64url
 from client import https
 from client.loops import Loop
@@ -43,7 +43,10 @@ class Sites:
         receipt_token: str | None = None,
         timeout_s: float = 60.0,
         attempts: int = ATTEMPTS,
+        patience_s: float | None = None,
+        waiting: Callable[[Problem, float], None] | None = None,
     ) -> None:
+        """A server that is away or busy is asked `attempts` times, or for `patience_s` seconds; `waiting` is told."""
         if len(urls) != 2:
             raise InvalidValue(f"a campaign lives at two servers: give two addresses, got {len(urls)}")
         for url in urls:
@@ -58,7 +61,8 @@ class Sites:
         self._options = [https.options(token, one, timeout_s) for one in https.one_each(ca)]
         self.wave = 0  # that is open, the later one where the servers differ; of a campaign of waves, once fetched
         self._open: _Open | None = None
-        self._servers = [https.Server(f"server {i}", https.Patience(attempts), f"server {i}: ") for i in (0, 1)]
+        patience = https.Patience(attempts, total_s=patience_s)
+        self._servers = [https.Server(f"server {i}", patience, f"server {i}: ", waiting) for i in (0, 1)]
 
     def __repr__(self) -> str:
         return f"<Sites {' '.join(self.urls)}>"

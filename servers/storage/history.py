@@ -84,7 +84,7 @@ def advance(db: Connection, *, even_on_hold: bool = False) -> None:
 
 
 def on_hold(why: str) -> OnHold:
-    return OnHold(f"this server is on hold: {why}; {DECIDE}", retry_after=60)
+    return OnHold(f"this server is on hold: {why}; {DECIDE}", retry_after=5)
 
 
 class History:

@@ -3,9 +3,11 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -133,6 +135,22 @@ def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path) -> None:
         assert stored(pair, campaign) == [0, 0]
         assert dealer.upload(placed, campaign, at, receipt=receipt).sent == 3
         assert stored(pair, campaign) == [3, 3]
+
+
+def test_a_file_waits_for_a_server_as_long_as_it_is_told_and_says_so(tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        campaign, file = make(pair), tmp_path / "days.csv"
+        file.write_text("days\n" + "".join(f"{day}\n" for day in range(12)))
+        pair.stop(1)
+        short = run(pair, campaign, "--csv", str(file), "--yes", "--patience", "0.02")
+        assert short.returncode == 75, short.stderr
+        back = threading.Timer(4, lambda: pair.start(1))
+        back.start()
+        done = run(pair, campaign, "--csv", str(file), "--yes")
+        back.join()
+        assert done.returncode == 0, done.stderr
+        assert re.search(r"server 1 cannot be reached.*; trying again, for \d+ s yet", done.stderr), done.stderr
+        assert stored(pair, campaign) == [12, 12]
 
 
 def test_a_campaign_that_fills_up_keeps_no_half(pair: Pair, tmp_path: Path) -> None:
