@@ -37,6 +37,6 @@ def test_a_server_with_a_damaged_database_ends_with_one_line(tmp_path: Path) -> 
     (data / "server.db").write_bytes(b"not a database" * 1000)
     pair.start(0, wait=False)
     assert pair.exited(0) == 65
-    lines = [line for line in pair.log(0).splitlines() if not line.startswith("{")]
-    assert len(lines) == 1
-    assert lines[0].startswith("fss-server: the database ")
+    assert all(line.startswith("{") for line in pair.log(0).splitlines())
+    (why,) = (event["why"] for event in pair.events(0) if event["event"] == "not-started")
+    assert why.startswith("the database ")
