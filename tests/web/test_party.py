@@ -14,6 +14,7 @@ from campaign.spec import to_base64url
 from dealer.cli import main as dealer
 from harness.browser import trusting
 from harness.live import Pair, name
+from tests.servers.waves import close
 from tests.web.chromium import chromium
 from tests.web.study import Study, give_file, ready, send
 from tests.web.visiting import PHONE, ZOOMED, Visit
@@ -157,6 +158,34 @@ def test_a_server_that_goes_away(driver: Chrome, study: Study) -> None:
     driver.refresh()
     visit.wait_shown("done", 120)
     assert study.stored() == [15_000, 15_000]
+
+
+STALE = """
+const real = window.fetch;
+let left = 2;
+window.fetch = async (url, how) => {
+  const answer = await real(url, how);
+  if (how.method !== "GET" || left === 0) return answer;
+  left -= 1;
+  return new Response((await answer.text()).replace('"wave":2', '"wave":1'), { status: 200 });
+};
+"""
+
+
+def test_a_wave_that_closes_while_it_is_sent(driver: Chrome, pair: Pair, tmp_path: Path) -> None:
+    """Both servers have said that wave 1 is open, and close it: new keys are sent for wave 2, and count once."""
+    study = Study(pair, tmp_path, waves={"every": "by hand", "count": 3, "pooled": []})
+    visit = study.visited(driver)
+    visit.find("value").send_keys("0.42")
+    visit.choose("stratum", "yes")
+    visit.run("document.querySelector('#one button').click()")
+    visit.wait_shown("preview")
+    close(pair, study.campaign, 1)
+    visit.run(STALE)
+    send(visit)
+    visit.wait_shown("done", 60)
+    for role in (0, 1):
+        assert [wave["count"] for wave in pair.status(study.campaign, role)["waves"]] == [0, 1]
 
 
 def test_a_server_that_was_never_there(driver: Chrome, study: Study) -> None:
