@@ -273,19 +273,24 @@ def _chunk(case: Case, seeds: range, keep: Path | None) -> Counted:
     return counted
 
 
+def all_cells(columns: dict[str, Counted]) -> list[tuple[str, str, str, int, int]]:
+    """Column, statistic, kind, held and told of everything that claims 95 %."""
+    return [
+        (column, name, kind, held, told)
+        for column, counted in columns.items()
+        for name, kinds in counted.items()
+        for kind, (held, told) in kinds.items()
+        if kind != "rejects"
+    ]
+
+
 def low_cells(columns: dict[str, Counted], runs: int) -> tuple[list[str], list[str], int]:
     """Cells below LEAST, those significantly so, and how many there are in all.
 
     By a binomial test of each, at FALSE_ALARM over the number of cells: a false alarm comes up at all with a
     probability of at most FALSE_ALARM.
     """
-    cells = [
-        (column, name, kind, held, told)
-        for column, counted in columns.items()
-        for name, kinds in counted.items()
-        for kind, (held, told) in kinds.items()
-        if kind != "rejects" and told >= runs / 10
-    ]
+    cells = [cell for cell in all_cells(columns) if cell[4] >= runs / 10]
     low = [cell for cell in cells if cell[3] < LEAST * cell[4]]
     words = [f"{name}, {kind}, {column}: {100 * held / told:.1f} % of {told}" for column, name, kind, held, told in low]
     surely = [binom.cdf(held, told, LEAST) < FALSE_ALARM / len(cells) for *_, held, told in low]
@@ -308,22 +313,22 @@ def table(columns: dict[str, Counted], runs: int) -> str:
 
 
 def report(runs: int, keep: Path | None) -> str:
-    heads = {"One stratum:": VALUE_CASES, "Survival, two arms:": SURVIVAL_CASES, "Two strata of scores:": SCORE_CASES}
+    heads = {"One stratum": VALUE_CASES, "Survival, two arms": SURVIVAL_CASES, "Two strata of scores": SCORE_CASES}
     command = f"`python -m tests.analyst.coverage --runs {runs} --docs`, {SERVERS} servers' noise; columns are n and"
     parts, everything = [f"{command} epsilon."], dict[str, Counted]()
     for head, cases in heads.items():
-        columns = {}
-        for case in cases:
-            columns[case.name] = measure(case, runs, keep=keep)
-            print(head, case.name, flush=True)
-        everything |= {f"{case.kind} {name}": c for case, (name, c) in zip(cases, columns.items(), strict=True)}
-        parts += [head, table(columns, runs)]
+        columns = {case.name: measure(case, runs, keep=keep) for case in cases}
+        everything |= {f"{head.split(',')[0].lower()} ({name})": counted for name, counted in columns.items()}
+        parts += [f"{head}:", table(columns, runs)]
     low, surely, cells = low_cells(everything, runs)
     parts.append(
-        f"{cells} cells; {len(low)} are below {LEAST:.0%}, {len(surely)} of them significantly (binomial test, "
-        f"false-alarm rate {FALSE_ALARM:.0%} for all cells together)" + (":" if low else ".")
+        f"Cells: {cells}; below {LEAST:.0%}: {len(low)}; significantly below: {len(surely)} (binomial test, "
+        f"false-alarm rate {FALSE_ALARM:.0%} for all cells together)."
     )
     parts += ["\n".join(f"- {words}{' (significant)' if words in surely else ''}" for words in low)] if low else []
+    seldom = [cell for cell in all_cells(everything) if cell[4] < runs / 10]
+    told = [f"- {name}, {kind}, {column}: {held} of {told} held" for column, name, kind, held, told in seldom]
+    parts += ["Told in less than a tenth of the runs, and not judged:", "\n".join(told)] if told else []
     return "\n\n".join(parts)
 
 
