@@ -5,7 +5,7 @@ from selenium.common.exceptions import JavascriptException
 from selenium.webdriver import Chrome
 
 from campaign.errors import Problem
-from tests.web import checks
+from tests.web import checks, sealing_checks
 from tests.web.probing import SOURCE, Probe
 
 pytestmark = pytest.mark.browser
@@ -25,8 +25,8 @@ CHECKS = {
         checks.tables,
         checks.refusals,
         checks.texts,
-        checks.hpke,
-        checks.sealed_uploads,
+        sealing_checks.hpke,
+        sealing_checks.sealed_uploads,
     )
 }
 
