@@ -42,6 +42,9 @@ class Backend(Protocol):
     ) -> Ends:
         """Write all words of both parties' keys. `fill` is the scheme's, for numpy."""
 
+    def prove(self, type: KeyType, alphas: Words, ends: Ends, rand: Words, words: tuple[Words, Words]) -> None:
+        """Fill both servers' proofs for keys whose paths ended there (`fss/proof.py`)."""
+
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], Evaluation]]:
         """The most keys in a chunk, and what makes an evaluation for each thread.
 

@@ -13,7 +13,7 @@ from fss.field import Words
 from fss.keys import KeyBatch, KeyType, Scheme, check_bits
 from fss.path import Ends, Fill
 from fss.prg import SEED_BYTES
-from fss.proof import Proofs, Prover, proof_words
+from fss.proof import Proofs, proof_words
 
 RAND_BYTES = 2 * SEED_BYTES
 PROVED_RAND_BYTES = RAND_BYTES + proof.RAND_BYTES
@@ -45,9 +45,9 @@ def make_proved_keys(
     more = np.frombuffer(rand, np.uint64, offset=n * RAND_BYTES).reshape(n, proof.RAND_WORDS)
     type0, type1 = making.types
     words = [np.empty((proof_words(type0), n), np.uint64) for _ in (0, 1)]
-    prover = Prover(type0)
     for part, ends in making.chunks():
-        prover.prove(making.positions[part], ends, more[part], (words[0][:, part], words[1][:, part]))
+        proofs = words[0][:, part], words[1][:, part]
+        current().prove(type0, making.positions[part], ends, more[part], proofs)
     return making.keys, (Proofs(type0, words[0]), Proofs(type1, words[1]))
 
 

@@ -14,6 +14,7 @@ from fss.observe import observed_rows
 from fss.path import Ends, Fill
 from fss.plan import Points
 from fss.prg import tree_prg
+from fss.proof import RAND_BYTES, RAND_WORDS, proof_constants, proof_words
 
 # Keys handed over in one call, a multiple of what the kernel walks together: enough to pay for the call, few enough to
 # share them out evenly between threads and, up to 2^21 points, to be interrupted after a second, between calls.
@@ -21,7 +22,7 @@ FEWEST, MOST = 64, 32768
 ANSWERS = 1 << 21
 
 # What numpy makes of the self-test; tests/fss/test_backends.py computes it again.
-KNOWN_ANSWER = "9f8862017375ec1cea61cc0f1a0d51a033ba3179d28aa674c1aa23f55226a10f"
+KNOWN_ANSWER = "daa90b4698fd9dd2f3f645330617956c83c79330fd10db1f2d61ec3b3068afd6"
 
 
 class NativeEvaluation:
@@ -54,8 +55,14 @@ def self_test_weights() -> Weights:
     return Weights(drawn[:16].reshape(4, 4), drawn[16:])
 
 
+def self_test_proof_rand() -> Words:
+    drawn = np.frombuffer(hashlib.shake_128(b"proofs").digest(70 * RAND_BYTES), np.uint64)
+    return drawn.reshape(70, RAND_WORDS)
+
+
 def self_test() -> str:
-    """A digest of what the chosen instructions make: keys, sums over the domain, what a check needs; both schemes."""
+    """A digest of what the chosen instructions make, for both schemes: keys, proofs, sums over the domain, what a check
+    needs."""
     alphas, rand, beta = self_test_input()
     seeds, all = np.frombuffer(rand, np.uint64).reshape(-1, 4), hashlib.sha256()
     for scheme in (Scheme.DCF, Scheme.DPF):
@@ -63,9 +70,12 @@ def self_test() -> str:
         words = [np.empty((type.words, alphas.size), np.uint64) for _ in (0, 1)]
         ends = np.empty((4, alphas.size), np.uint64)
         _native.gen(*_about(type), alphas, seeds, beta, words[0], words[1], ends)
+        proofs = [np.empty((proof_words(type), alphas.size), np.uint64) for _ in (0, 1)]
+        constants = proof_constants(type.leaves)
+        _native.prove(*_about(type), alphas, self_test_proof_rand(), ends, constants, proofs[0], proofs[1])
         sums, seen = np.zeros(64, np.uint64), np.empty((observed_rows(type), alphas.size), np.uint64)
         _native.observe(*_about(type), words[0], self_test_weights().limbs, sums, seen)
-        for array in (*words, ends, field.canonical(sums), seen):
+        for array in (*words, ends, *proofs, field.canonical(sums), seen):
             all.update(array.tobytes())
     return all.hexdigest()
 
@@ -91,7 +101,10 @@ class NativeBackend:
         del fill
         ends = np.empty((4, alphas.size), np.uint64)
         _native.gen(*_about(type), alphas, rand, np.ascontiguousarray(beta), *words, ends)
-        return Ends((ends[0], ends[2]), (ends[1], ends[3]))
+        return Ends(ends)
+
+    def prove(self, type: KeyType, alphas: Words, ends: Ends, rand: Words, words: tuple[Words, Words]) -> None:
+        _native.prove(*_about(type), alphas, rand, ends.words, proof_constants(type.leaves), *words)
 
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], NativeEvaluation]]:
         del keys

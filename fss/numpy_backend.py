@@ -15,6 +15,7 @@ from fss.keys import KeyBatch, KeyType
 from fss.observe import Observer
 from fss.path import Ends, Fill, Path
 from fss.plan import Index, Plan, Points, points_plan, whole_domain
+from fss.proof import Prover
 from fss.walk import Sink, Walker
 
 # Rows (nodes x keys) that are expanded together, and in how many nodes. With fewer rows numpy's calls are felt, and
@@ -81,6 +82,9 @@ class NumpyBackend:
         path = Path(type, alphas, rand, words)
         fill(path, beta)
         return path.ends()
+
+    def prove(self, type: KeyType, alphas: Words, ends: Ends, rand: Words, words: tuple[Words, Words]) -> None:
+        Prover(type).prove(alphas, ends, rand, words)
 
     def evaluation(self, type: KeyType, points: Points | None, keys: int) -> tuple[int, Callable[[], NumpyEvaluation]]:
         chunk, width = _shape(keys, 1 << type.bits if points is None else points.size)

@@ -25,8 +25,17 @@ class Fill(Protocol):
 class Ends:
     """The states of both parties at the terminal nodes above their alphas, as key generation leaves them."""
 
-    lo: tuple[Words, Words]
-    hi: tuple[Words, Words]
+    words: Words  # shape (4, keys): lo and hi of party 0, then of party 1
+
+    def lo(self, party: int) -> Words:
+        """The first words of this party's states."""
+        lo: Words = self.words[2 * party]
+        return lo
+
+    def hi(self, party: int) -> Words:
+        """The second ones."""
+        hi: Words = self.words[2 * party + 1]
+        return hi
 
 
 class Path:
@@ -96,7 +105,7 @@ class Path:
 
     def ends(self) -> Ends:
         """Where the walk has come to."""
-        return Ends((self._lo[0], self._lo[1]), (self._hi[0], self._hi[1]))
+        return Ends(np.stack([self._lo[0], self._hi[0], self._lo[1], self._hi[1]]))
 
     def _hash(self, b: int, aes: Aes) -> tuple[Words, Words]:
         rows, hashed = self._rows[b], self._hashed

@@ -11,7 +11,7 @@ A proof has, for m leaves in a terminal node (docs/security.md says why they suf
 Everything here is computed with masks: no branch and no index depends on alpha or on a state.
 """
 
-from functools import cached_property
+from functools import cache
 
 import numpy as np
 
@@ -101,6 +101,13 @@ def check_hashes(binder: bytes, lo: Words, hi: Words) -> list[Words]:
     return planes
 
 
+@cache
+def proof_constants(m: int) -> Words:
+    """1 / Z(0), then for j = 1..m and each leaf i of m the value at j of what `quotients` has for it."""
+    table = [row[j] for j in range(1, m + 1) for row in quotients(m)]
+    return np.array([inverse(vanishing(m, 0)), *table], np.uint64)
+
+
 class Prover:
     """Makes the proofs of keys of one kind with payload 1."""
 
@@ -121,9 +128,9 @@ class Prover:
             words[0][HASHES + row] = field.sub(whole, share)
 
     def _corrections(self, alphas: Words, ends: Ends, first: Words) -> list[Words]:
-        h0, h1 = (check_hashes(self._type.binder, ends.lo[b], ends.hi[b]) for b in (0, 1))
+        h0, h1 = (check_hashes(self._type.binder, ends.lo(b), ends.hi(b)) for b in (0, 1))
         z = (alphas >> np.uint64(self._type.leaf_bits)) + np.uint64(1)
-        minus = mask_of(ends.lo[1]) & field.MASK
+        minus = mask_of(ends.lo(1)) & field.MASK
         step = first & np.uint64(self._type.scheme is Scheme.DCF)
         result = []
         for i in range(HASHES):
@@ -133,7 +140,7 @@ class Prover:
 
     def _quotient(self, w: Words, here: list[Words]) -> list[Words]:
         """q at 0..m. With f = w l_0 + l, l being 1 at alpha's leaf: (w^2 l_0 - w + 2 w l) / Z(0) + (l^2 - l) / Z."""
-        scaled = field.mul(w, self._one_over_z0)
+        scaled = field.mul(w, proof_constants(self._type.leaves)[0])
         minus = field.neg(scaled)
         q = [field.sub(field.mul(w, scaled), scaled)]
         for j, mask in enumerate(here, start=1):
@@ -142,7 +149,3 @@ class Prover:
                 fixed |= of_leaf & np.uint64(table[j])
             q.append(field.add(select(mask, scaled, minus), fixed))
         return q
-
-    @cached_property
-    def _one_over_z0(self) -> Words:
-        return np.array(inverse(vanishing(self._type.leaves, 0)), np.uint64)

@@ -3,6 +3,8 @@
 import argparse
 from functools import partial
 
+import numpy as np
+
 from bench.core.keys import DOMAIN_BITS, Run, backends, some_keys
 from bench.measure import best_in_turn
 from bench.output import Result
@@ -10,12 +12,13 @@ from fss import dcf, dpf
 from fss.backends import using
 from fss.challenge import derive
 from fss.evaluate import sum_and_observe
+from fss.prg import tree_prg
 
 # Keys of a batch, evaluations of one key alone, and blocks of a tight loop: about two milliseconds, so that some of the
 # runs find a quiet moment.
 MANY = 64
 TIMES = 20
-HASHED = 1 << 20
+HASHED, BLOCKS_AT_ONCE = 1 << 20, 32
 
 # Blocks a point that the scheme needs: two or three an inner node, eight a terminal one or ten with a check; 16 leaves
 BLOCKS = {"dcf": 0.6875, "dpf": 0.625, "dcf checked": 0.8125, "dpf checked": 0.75}
@@ -55,7 +58,8 @@ def _hash_alone() -> Run:
     """The kernel's hash and nothing else, as fast as the processor can."""
     from fss import _native
 
-    return partial(_native.hash_alone, HASHED // _native.hash_alone(0))
+    seeds = np.arange(2 * BLOCKS_AT_ONCE, dtype=np.uint64)
+    return partial(_native.hash_alone, tree_prg(b"limit").keys, seeds, HASHED // BLOCKS_AT_ONCE)
 
 
 def _domains(seed: int) -> dict[str, Run]:

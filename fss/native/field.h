@@ -26,6 +26,14 @@ static inline uint64_t mul_words(uint64_t a, uint64_t b)
     return fold_word(((uint64_t)product & P) + (uint64_t)(product >> 61));
 }
 
+/* At most p + 7, for words of at most p + 7: with 31 low and 30 or 31 high bits, 2^62 = 2 and what is between turned. */
+INLINE V mul(V a, V b)
+{
+    V a_low = a & LOW_31, a_high = a >> 31, b_low = b & LOW_31, b_high = b >> 31;
+    V middle = MUL32(a_low, b_high) + MUL32(a_high, b_low), high = MUL32(a_high, b_high);
+    return fold(MUL32(a_low, b_low) + ((middle & (LOW_31 >> 1)) << 31) + (middle >> 30) + 2 * high);
+}
+
 /* The sum of a vector's words, each at most p + 7. */
 INLINE uint64_t total(V x)
 {

@@ -5,9 +5,9 @@
 
 struct batch {
     const struct gen_job *job;
-    uint64_t (*words)[GROUP]; /* what both keys share */
-    _Alignas(64) uint64_t alpha[GROUP], beta[GROUP], lo[2][GROUP], hi[2][GROUP];
-    _Alignas(64) uint64_t ends[4][GROUP];
+    uint64_t (*words)[ROW]; /* what both keys share */
+    _Alignas(64) uint64_t alpha[ROW], beta[ROW], lo[2][ROW], hi[2][ROW];
+    _Alignas(64) uint64_t ends[4][ROW];
 };
 
 /* Where a stripe's path has come to. */
@@ -44,7 +44,7 @@ INLINE void correct_value(const struct batch *batch, struct path *path, int leve
 INLINE void descend(const struct batch *batch, struct path *path, int level, size_t k)
 {
     const struct shape *shape = &batch->job->shape;
-    uint64_t(*cw)[GROUP] = batch->words + level_word(shape, level);
+    uint64_t(*cw)[ROW] = batch->words + level_word(shape, level);
     V child[2][2][2][STRIPE]; /* of party b, to this side: lo and hi */
     for (int b = 0; b < 2; b++)
         for (int side = 0; side < 2; side++)

@@ -22,8 +22,16 @@ enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
 /* Elements that a terminal node's state is hashed to for its check, and rows of `seen` above those of the leaves. */
 enum { CHECKS = 4, WEIGHTS = 3 * CHECKS + 1, SEEN_ROWS = 2 };
 
-/* Keys that are walked together: their words and the nodes of a path stay in the cache. */
-enum { GROUP = 64 };
+/* Words of a proof besides one for each leaf, and the randomness it is made of (fss/proof.py). */
+enum { PROOF_WORDS = CHECKS + 2, PROOF_RAND = 3 + MAX_LEAVES };
+
+/* Keys that are made together, a page of every row: rows may lie far apart, and writing to less than a page of each of a
+ * hundred of them in turn took longer than making the keys. Rows on their way lie a line further apart than a page, or
+ * all would fall into the same few lines of the cache. */
+enum { GROUP = 512, ROW = GROUP + 8 };
+
+/* Blocks that are hashed to time it: a whole number of stripes of every width. */
+enum { HASHED = 32 };
 
 #define P ((UINT64_C(1) << 61) - 1)
 #define LOW_31 ((UINT64_C(1) << 31) - 1)
@@ -54,6 +62,18 @@ struct gen_job {
     struct rows ends; /* if not NULL, where the paths end: lo and hi of both parties */
 };
 
+/* Proofs of keys that were just made, from where their paths ended. `constants` are 1 / Z(0), then for each j from 1 on and
+ * each leaf i the fixed part of q(j), if alpha is leaf i (fss/proof.py). */
+struct prove_job {
+    struct shape shape;
+    const struct schedule *schedule;
+    size_t keys;
+    const char *alphas, *rand; /* 8 and 8 PROOF_RAND bytes a key */
+    struct rows ends;
+    const uint64_t *constants;
+    struct rows words[2];
+};
+
 /* Answers at `points`, sorted and distinct, or, if that is NULL, at every point of the domain. They go to `sums`
  * (added, at most p + 7 each) or, if that is NULL, to row i of `each` for point i (canonical).
  *
@@ -74,13 +94,13 @@ struct eval_job {
 
 struct set {
     const char *name;
-    /* Both return 0, or -1 if there is no memory. */
+    /* These return 0, or -1 if there is no memory. */
     int (*gen)(const struct gen_job *);
+    int (*prove)(const struct prove_job *);
     int (*eval)(const struct eval_job *);
     void (*make_canonical)(uint64_t *words, size_t count);
-    /* Hash `stripes` times `blocks` blocks, to time it. */
-    uint64_t (*hash_alone)(const struct schedule *, size_t stripes);
-    int blocks;
+    /* The sum of all words of the hashes of HASHED seeds, under one key after the other, so many times: to time it. */
+    uint64_t (*hash_alone)(const struct schedule *, const uint64_t lo[HASHED], const uint64_t hi[HASHED], size_t times);
 };
 
 extern const struct set fss_aesni, fss_vaes256, fss_vaes512, fss_neon;

@@ -8,34 +8,10 @@
 #include <Python.h>
 #include <string.h>
 
-#include "kernel.h"
+#include "arrays.h"
 
 static const struct set *sets[MAX_SETS], *chosen;
 static int set_count;
-
-/* Native or little-endian, which is the same here; numpy says `=` of an array that is not aligned. */
-static int is_uint64(const Py_buffer *array)
-{
-    const char *format = array->format ? array->format : "B";
-    if (*format == '=' || *format == '<' || *format == '@') format++;
-    return array->itemsize == 8 && (!strcmp(format, "L") || !strcmp(format, "Q"));
-}
-
-/* An array of `ndim` dimensions of uint64, contiguous along the last one. */
-static int get_array(PyObject *from, Py_buffer *to, int ndim, int flags, const char *name)
-{
-    if (PyObject_GetBuffer(from, to, PyBUF_STRIDES | PyBUF_FORMAT | flags) < 0) return -1;
-    if (is_uint64(to) && to->ndim == ndim && (to->shape[ndim - 1] < 2 || to->strides[ndim - 1] == 8)) return 0;
-    PyErr_Format(PyExc_ValueError, "%s must be a uint64 array of %d dimensions, contiguous along the last", name, ndim);
-    PyBuffer_Release(to);
-    return -1;
-}
-
-static int need(int fits, const char *what)
-{
-    if (!fits) PyErr_Format(PyExc_ValueError, "wrong size or value: %s", what);
-    return fits ? 0 : -1;
-}
 
 static int get_shape(struct shape *shape, struct schedule *schedule, int has_values, int bits, const Py_buffer *keys)
 {
@@ -53,23 +29,38 @@ static PyObject *finished(int failed)
     Py_RETURN_NONE;
 }
 
-enum { GEN_ARRAYS = 6 };
-
-static int check_gen(struct gen_job *job, Py_buffer array[GEN_ARRAYS])
+/* Parse shape, AES keys and six arrays, and run the loop on them. */
+static PyObject *on_arrays(PyObject *args, const struct arrays *about,
+                           int (*run)(struct shape, const struct schedule *, Py_buffer[]))
 {
-    Py_ssize_t n = array[0].shape[0], rows = key_words(&job->shape);
-    if (need(array[1].shape[0] == n && array[1].shape[1] == 4, "rand must have shape (keys, 4)")) return -1;
-    if (need(n < 2 || array[1].strides[0] == 32, "rand must be contiguous")) return -1;
-    if (need(array[2].shape[0] == n, "beta must have one word a key")) return -1;
-    for (int b = 0; b < 2; b++)
-        if (need(array[3 + b].shape[0] == rows && array[3 + b].shape[1] == n, "words must have shape (words, keys)"))
-            return -1;
-    if (need(array[5].shape[0] == 4 && array[5].shape[1] == n, "ends must have shape (4, keys)")) return -1;
-    job->keys = n;
-    job->alphas = array[0].buf, job->rand = array[1].buf, job->beta = array[2].buf;
-    for (int b = 0; b < 2; b++) job->words[b] = (struct rows){array[3 + b].buf, array[3 + b].strides[0]};
-    job->ends = (struct rows){array[5].buf, array[5].strides[0]};
-    return 0;
+    struct shape shape;
+    struct schedule schedule;
+    Py_buffer keys, array[ARRAYS];
+    PyObject *a[ARRAYS];
+    int has_values, bits, failed = 0;
+    if (!PyArg_ParseTuple(args, "piy*OOOOOO", &has_values, &bits, &keys, a, a + 1, a + 2, a + 3, a + 4, a + 5)) return NULL;
+    if (!get_arrays(about, a, array)) {
+        if (!get_shape(&shape, &schedule, has_values, bits, &keys)) failed = run(shape, &schedule, array);
+        for (int i = 0; i < ARRAYS; i++) PyBuffer_Release(array + i);
+    }
+    PyBuffer_Release(&keys);
+    return finished(failed);
+}
+
+static int run_gen(struct shape shape, const struct schedule *schedule, Py_buffer array[])
+{
+    Py_ssize_t n = array[0].shape[0], rows = key_words(&shape);
+    if (need(is_key_by_key(array + 1, n, 4), "rand must have shape (keys, 4) and be contiguous")) return 0;
+    if (need(array[2].shape[0] == n, "beta must have one word a key")) return 0;
+    if (need(has_size(array + 3, rows, n) && has_size(array + 4, rows, n), "words must have shape (words, keys)")) return 0;
+    if (need(has_size(array + 5, 4, n), "ends must have shape (4, keys)")) return 0;
+    struct gen_job job = {shape, schedule, n, array[0].buf, array[1].buf, array[2].buf,
+                          {rows_of(array + 3), rows_of(array + 4)}, rows_of(array + 5)};
+    const struct set *use = chosen;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS failed = use->gen(&job);
+    Py_END_ALLOW_THREADS
+    return failed;
 }
 
 PyDoc_STRVAR(gen_doc,
@@ -77,28 +68,34 @@ PyDoc_STRVAR(gen_doc,
              "lo and hi of both where their paths end");
 static PyObject *py_gen(PyObject *self, PyObject *args)
 {
-    static const char *names[] = {"alphas", "rand", "beta", "words0", "words1", "ends"};
-    static const int dimensions[] = {1, 2, 1, 2, 2, 2};
-    struct gen_job job;
-    struct schedule schedule;
-    Py_buffer keys, array[GEN_ARRAYS];
-    PyObject *given[GEN_ARRAYS];
-    int has_values, bits, got = 0, failed = 0;
+    static const struct arrays about = {3, {"alphas", "rand", "beta", "words0", "words1", "ends"}, {1, 2, 1, 2, 2, 2}};
     (void)self;
-    if (!PyArg_ParseTuple(args, "piy*OOOOOO", &has_values, &bits, &keys, given, given + 1, given + 2, given + 3, given + 4,
-                          given + 5))
-        return NULL;
-    while (got < GEN_ARRAYS && !get_array(given[got], array + got, dimensions[got], got < 3 ? 0 : PyBUF_WRITABLE, names[got]))
-        got++;
-    if (got == GEN_ARRAYS && !get_shape(&job.shape, &schedule, has_values, bits, &keys) && !check_gen(&job, array)) {
-        const struct set *use = chosen;
-        job.schedule = &schedule;
-        Py_BEGIN_ALLOW_THREADS failed = use->gen(&job);
-        Py_END_ALLOW_THREADS
-    }
-    while (got) PyBuffer_Release(array + --got);
-    PyBuffer_Release(&keys);
-    return finished(failed);
+    return on_arrays(args, &about, run_gen);
+}
+
+static int run_prove(struct shape shape, const struct schedule *schedule, Py_buffer array[])
+{
+    Py_ssize_t n = array[0].shape[0], m = leaves(&shape), rows = PROOF_WORDS + m;
+    if (need(is_key_by_key(array + 1, n, PROOF_RAND), "rand must have shape (keys, 19) and be contiguous")) return 0;
+    if (need(has_size(array + 2, 4, n), "ends must have shape (4, keys)")) return 0;
+    int fits = array[3].shape[0] == 1 + m * m && (uintptr_t)array[3].buf % 8 == 0;
+    if (need(fits, "constants must be aligned, 1 + leaves x leaves words")) return 0;
+    if (need(has_size(array + 4, rows, n) && has_size(array + 5, rows, n), "words must have shape (words, keys)")) return 0;
+    struct prove_job job = {shape, schedule, n, array[0].buf, array[1].buf, rows_of(array + 2), array[3].buf,
+                            {rows_of(array + 4), rows_of(array + 5)}};
+    const struct set *use = chosen;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS failed = use->prove(&job);
+    Py_END_ALLOW_THREADS
+    return failed;
+}
+
+PyDoc_STRVAR(prove_doc, "prove(has_values, bits, keys, alphas, rand, ends, constants, words0, words1): fill both proofs");
+static PyObject *py_prove(PyObject *self, PyObject *args)
+{
+    static const struct arrays about = {2, {"alphas", "rand", "ends", "constants", "words0", "words1"}, {1, 2, 2, 1, 2, 2}};
+    (void)self;
+    return on_arrays(args, &about, run_prove);
 }
 
 /* The points, or every point of the domain for None. */
@@ -237,21 +234,30 @@ static PyObject *py_canonical(PyObject *self, PyObject *given)
     return finished(0);
 }
 
-PyDoc_STRVAR(hash_alone_doc, "hash_alone(stripes): hash some blocks so many times, to time it; how many they are");
+PyDoc_STRVAR(hash_alone_doc, "hash_alone(keys, seeds, times): the sum of the hashes of 32 seeds, lo and hi, to time it");
 static PyObject *py_hash_alone(PyObject *self, PyObject *args)
 {
-    static const uint8_t keys[HASHES][16];
-    const struct set *use = chosen;
+    struct shape shape;
     struct schedule schedule;
-    Py_ssize_t stripes;
-    volatile uint64_t sum; /* or the compiler would see that nobody asks for it */
+    Py_buffer keys, seeds;
+    PyObject *given;
+    Py_ssize_t times;
+    uint64_t sum = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "n", &stripes) || need(stripes >= 0, "stripes must not be negative")) return NULL;
-    fss_schedule(&schedule, keys);
-    Py_BEGIN_ALLOW_THREADS sum = use->hash_alone(&schedule, stripes);
-    Py_END_ALLOW_THREADS
-    (void)sum;
-    return PyLong_FromLong(use->blocks);
+    if (!PyArg_ParseTuple(args, "y*On", &keys, &given, &times)) return NULL;
+    if (!get_array(given, &seeds, 1, 0, "seeds")) {
+        int fits = seeds.shape[0] == 2 * HASHED && (uintptr_t)seeds.buf % 8 == 0;
+        if (!need(fits && times >= 0, "seeds must be aligned, 64 words; times must not be negative") &&
+            !get_shape(&shape, &schedule, 0, 1, &keys)) {
+            const struct set *use = chosen;
+            const uint64_t *lo = seeds.buf;
+            Py_BEGIN_ALLOW_THREADS sum = use->hash_alone(&schedule, lo, lo + HASHED, times);
+            Py_END_ALLOW_THREADS
+        }
+        PyBuffer_Release(&seeds);
+    }
+    PyBuffer_Release(&keys);
+    return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(sum);
 }
 
 PyDoc_STRVAR(sets_doc, "sets(): the instruction sets that this processor has, best first");
@@ -282,6 +288,7 @@ static PyObject *py_choose(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"gen", py_gen, METH_VARARGS, gen_doc},
+    {"prove", py_prove, METH_VARARGS, prove_doc},
     {"each", py_each, METH_VARARGS, each_doc},
     {"add", py_add, METH_VARARGS, add_doc},
     {"observe", py_observe, METH_VARARGS, observe_doc},

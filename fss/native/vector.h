@@ -15,7 +15,7 @@
 #endif
 #define INLINE static inline __attribute__((always_inline)) FOR_TARGET
 #define LOOP static FOR_TARGET
-#define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL _Pragma("GCC unroll 16")
 #define ROLLED _Pragma("GCC unroll 1")
 
 typedef uint64_t V __attribute__((vector_size(16 * BLOCKS_PER_VECTOR)));

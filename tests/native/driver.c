@@ -1,6 +1,6 @@
 /* Drives the kernel without Python, for sanitizers and valgrind (make sanitize).
  *
- *   driver           make, evaluate and check keys of many shapes in buffers without a byte to spare; the sums must be
+ *   driver           make, prove, evaluate and check keys of many shapes in buffers without a byte to spare; the sums must be
  *                    right, and a check must see the same of both parties' keys but for the node on the path
  *   driver secrets   the same, all secrets being uninitialised memory: valgrind then reports every branch and every
  *                    address that depends on one
@@ -52,6 +52,31 @@ static void make(struct trial *t, int defined)
     struct gen_job job = {t->shape, &t->schedule, t->keys, (char *)t->alphas, (char *)t->rand, (char *)t->beta,
                           {rows_of(t->words[0], t->keys), rows_of(t->words[1], t->keys)}, rows_of(t->ends, t->keys)};
     if (t->set->gen(&job)) abort();
+}
+
+/* (a b + c) mod p */
+static uint64_t mul_add(uint64_t a, uint64_t b, uint64_t c) { return ((unsigned __int128)(a % P) * (b % P) + c) % P; }
+
+/* Proofs with any constants: both servers' shares add up to what they should, and their corrections are the same. */
+static void prove(const struct trial *t, int defined)
+{
+    uint64_t m = leaves(&t->shape), rows = PROOF_WORDS + m, *constants = words_of(1 + m * m, P >> 1, 1), *words[2];
+    uint64_t *rand = words_of(PROOF_RAND * t->keys, UINT64_MAX, defined);
+    for (int b = 0; b < 2; b++) words[b] = words_of(rows * t->keys, 0, 0);
+    struct prove_job job = {t->shape, &t->schedule, t->keys, (char *)t->alphas, (char *)rand, rows_of(t->ends, t->keys),
+                            constants, {rows_of(words[0], t->keys), rows_of(words[1], t->keys)}};
+    if (t->set->prove(&job)) abort();
+    for (size_t k = 0; defined && k < t->keys; k++) {
+        uint64_t leaf = t->alphas[k] % m, w = (rand[PROOF_RAND * k] & P) % P, scaled = mul_add(w, constants[0], 0);
+        for (uint64_t row = 0; row < rows; row++) {
+            uint64_t a = words[0][row * t->keys + k], b = words[1][row * t->keys + k], j = row - PROOF_WORDS;
+            uint64_t goal = row == CHECKS ? w : row == CHECKS + 1 ? mul_add(w, scaled, P - scaled) : 0;
+            if (row >= PROOF_WORDS) goal = (constants[1 + m * j + leaf] + (leaf == j ? scaled : P - scaled)) % P;
+            if (a >= P || b >= P || (row < CHECKS ? a != b : (a + b) % P != goal))
+                printf("%s: wrong proof\n", t->set->name), exit(1);
+        }
+    }
+    free(constants), free(rand), free(words[0]), free(words[1]);
 }
 
 /* The sums of one party, and whether the shares of each key add up to the same. */
@@ -115,6 +140,7 @@ static void try(const struct set *set, struct shape shape, size_t keys, int defi
     for (int i = 0; i < 16 * HASHES; i++) aes[i / 16][i % 16] = random_word();
     fss_schedule(&t.schedule, aes);
     make(&t, defined);
+    prove(&t, defined);
     uint64_t last = (UINT64_C(1) << shape.bits) - 1, *points = words_of(2, 0, 1);
     points[0] = last / 3, points[1] = last;
     check(&t, points, 2, defined);
