@@ -79,9 +79,10 @@ class Weights:
     @cached_property
     def limbs(self) -> Words:
         """For the native kernel, node by node: the low 30 bits of each weight, the high 31, the low ones doubled, then
-        the control bit's weight."""
+        the control bit's weight, and 1, by which control bits are counted."""
         low, high = self.hashes & np.uint64((1 << 30) - 1), self.hashes >> np.uint64(30)
-        return np.ascontiguousarray(np.concatenate([low, high, low * np.uint64(2), self.control[np.newaxis]]).T)
+        control = self.control, np.ones_like(self.control)
+        return np.ascontiguousarray(np.concatenate([low, high, low * np.uint64(2), control]).T)
 
 
 @dataclass(frozen=True, repr=False)

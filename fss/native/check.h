@@ -1,114 +1,153 @@
 /* What the check of a key needs of its evaluation over the whole domain: fss/observe.py says what, and why.
  *
- * Every key has a column of running sums, which each terminal node adds to, from left to right. With 2^61 = 1, and x cut into
- * 31 low and 30 high bits, a weight into 30 low and 31 high ones (Weights.limbs; the low ones also doubled),
+ * Every lane has a column of running sums, which each terminal node adds to, from left to right. With 2^61 = 1, and x cut
+ * into 31 low and 30 high bits, a weight into 30 low and 31 high ones (Weights.limbs; the low ones also doubled),
  *
  *     w x = (w_low x_low + w_high x_high) + 2^30 (w_high x_low + 2 w_low x_high).
+ *
+ * All are blocks: LOW and MIDDLE have the hashes h_0 and h_2 in their first words, h_1 and h_3 in the second ones; CONTROLS
+ * the control bits' weights and how many bits are set; PREVIOUS the share at the point before; LEAVES and what follows the
+ * pairs of leaves, without their corrections, which count as often as control bits are set.
  */
-enum { LOW, MIDDLE, CONTROLS, PREVIOUS, LEAVES, RUNNING = LEAVES + MAX_LEAVES };
+enum { LOW, MIDDLE, CONTROLS, PREVIOUS, LEAVES, RUNNING = LEAVES + PAIRS };
 
-/* What is running is at most p + 7, and takes three additions of at most 2p + 14 before it must be folded. */
-enum { FOLD_RUNNING_EVERY = 3 };
+/* Blocks of weights: the low, the high, the doubled ones, and the control bit's. */
+enum { W_LOW, W_HIGH = CHECKS / 2, W_DOUBLE = CHECKS, W_CONTROL = 3 * CHECKS / 2 };
+
+/* What is running is at most p + 7, and takes six additions of at most p before it must be folded. */
+enum { FOLD_RUNNING_EVERY = 6 };
 
 /* Rows of each lane's own weights, where lanes are at different nodes, and then of what is seen. */
 enum { PLANES = SEEN_ROWS + MAX_LEAVES };
-_Static_assert((int)PLANES >= WEIGHTS && (int)PLANES >= SEEN_ROWS + MAX_LEAVES, "a lane's weights and what is seen must fit");
+_Static_assert((int)PLANES >= WEIGHTS, "a lane's weights must fit");
+_Static_assert((int)PLANES >= SEEN_ROWS + MAX_LEAVES, "what is seen must fit");
 
-/* A stripe at a terminal node. Plain values: the compiler need not fear that storing a sum changes them. */
-struct stripe {
-    uint64_t *running; /* row r of lane k is at r SMALL_GROUP + k */
+/* A lot at a terminal node. Plain values: the compiler need not fear that storing a sum changes them. */
+struct checked {
+    uint64_t *running; /* block r of lane k is at r PART + 2 k */
     const uint64_t *weights;
     int has_values, must_fold, own_weights;
 };
 
-INLINE V weight(struct stripe s, int i, size_t k)
+INLINE V weight(struct checked c, int i, size_t at)
 {
-    const V none = {0};
-    return s.own_weights ? load(s.weights + i * SMALL_GROUP + k) : none + s.weights[i];
+    return c.own_weights ? load(c.weights + i * PART + at) : same_block(c.weights + 2 * i);
 }
 
-INLINE void run_on(struct stripe s, int row, size_t k, V add)
+INLINE void run_on(struct checked c, int row, size_t at, V add, int must_fold)
 {
-    uint64_t *at = s.running + row * SMALL_GROUP + k;
-    V sum = load(at) + add;
-    store(at, s.must_fold ? fold(sum) : sum);
+    uint64_t *running = c.running + row * PART + at;
+    V sum = load(running) + add;
+    store(running, must_fold ? fold(sum) : sum);
 }
 
-/* Adds to `low` and to `middle`, for x of at most p + 7 and y of at most p. No sum overflows: four products of less than
- * 2^61 in `low` for each of two calls, two of less than 2^62 and of less than 2^61 in the middle, with what was folded. */
-INLINE void weigh(struct stripe s, size_t k, V x, V y, int first, V *low, V *middle)
+/* Adds to `low` and to `middle`, for x of at most p + 7. Nothing overflows in two calls, nor with what is running: four
+ * products of at most 2^61 in `low`, two of less than 2^62 and two of at most 2^61 in the middle, and p + 7. */
+INLINE void weigh(struct checked c, int i, size_t at, V x, V *low, V *middle)
 {
-    V w = weight(s, first, k), w_high = weight(s, CHECKS + first, k), w_double = weight(s, 2 * CHECKS + first, k);
-    V u = weight(s, first + 1, k), u_high = weight(s, CHECKS + first + 1, k);
-    V u_double = weight(s, 2 * CHECKS + first + 1, k);
-    V x_low = x & LOW_31, x_high = x >> 31, y_low = y & LOW_31, y_high = y >> 31;
-    *middle += MUL32(x_low, w_high) + MUL32(x_high, w_double) + MUL32(y_low, u_high) + MUL32(y_high, u_double);
-    *low += MUL32(x_low, w) + MUL32(x_high, w_high) + MUL32(y_low, u) + MUL32(y_high, u_high);
-    *middle = fold(*middle);
+    V w_high = weight(c, W_HIGH + i, at), x_low = x & LOW_31, x_high = x >> 31;
+    *middle += MUL32(x_low, w_high) + MUL32(x_high, weight(c, W_DOUBLE + i, at));
+    *low += MUL32(x_low, weight(c, W_LOW + i, at)) + MUL32(x_high, w_high);
 }
 
 /* A DCF's first hash has the step into the node added: from the share at the point before, which is replaced by the one
  * at the node's last leaf, both at most 3p + 7. */
-INLINE V with_step(struct stripe s, size_t k, V hashed, V first, V last)
+INLINE V with_step(struct checked c, size_t at, V hashed, V first, V last)
 {
-    uint64_t *previous = s.running + PREVIOUS * SMALL_GROUP + k;
+    const V none = {0}, first_words = UNPACKLO(~none, none);
+    uint64_t *previous = c.running + PREVIOUS * PART + at;
     V step = first + (4 * P - load(previous));
-    store(previous, last);
-    return fold(hashed + step);
+    store(previous, SWAP(last));
+    return fold(hashed + (step & first_words));
 }
 
-INLINE void check_hashes(struct stripe s, const struct seeds *seeds, const struct schedule *schedule, size_t k,
-                         const V first[STRIPE], const V last[STRIPE])
+INLINE void check_hashes(struct checked c, const struct lot *lot, const struct schedule *schedule, size_t k,
+                         const V first[LOT], const V last[LOT])
 {
-    V x[STRIPE], y[STRIPE], low[STRIPE] = {{0}}, middle[STRIPE] = {{0}};
-    hash(seeds, schedule->round[CHECK_0], x, y);
-    UNROLL for (int i = 0; i < STRIPE; i++) {
-        size_t j = k + i * WORDS;
+    V x[LOT], low[LOT], middle[LOT];
+    hash_lot(lot, schedule->round[CHECK_0], x);
+    UNROLL for (int i = 0; i < LOT; i++) {
+        size_t at = 2 * k + i * WORDS;
         V hashed = x[i] & P;
-        if (s.has_values) hashed = with_step(s, j, hashed, first[i], last[i]);
-        weigh(s, j, hashed, y[i] & P, 0, low + i, middle + i);
-        run_on(s, CONTROLS, j, seeds->t[i] & weight(s, 3 * CHECKS, j));
+        low[i] = middle[i] = (V){0};
+        if (c.has_values) hashed = with_step(c, at, hashed, first[i], last[i]);
+        weigh(c, 0, at, hashed, low + i, middle + i);
+        uint64_t *controls = c.running + CONTROLS * PART + at;
+        V counted = ADD_WHERE(lot->t[i], load(controls), weight(c, W_CONTROL, at));
+        store(controls, c.must_fold ? fold(counted) : counted);
     }
-    hash(seeds, schedule->round[CHECK_1], x, y);
-    UNROLL for (int i = 0; i < STRIPE; i++) {
-        size_t j = k + i * WORDS;
-        weigh(s, j, x[i] & P, y[i] & P, 2, low + i, middle + i);
-        run_on(s, MIDDLE, j, middle[i]);
-        run_on(s, LOW, j, fold(low[i]));
+    hash_lot(lot, schedule->round[CHECK_1], x);
+    UNROLL for (int i = 0; i < LOT; i++) {
+        size_t at = 2 * k + i * WORDS;
+        weigh(c, 1, at, x[i] & P, low + i, middle + i);
+        run_on(c, MIDDLE, at, middle[i], 1);
+        run_on(c, LOW, at, low[i], 1);
     }
 }
 
-/* leaf_sums for all leaves of a node, or leaf_lanes where they have weights of their own, and what the check adds up. All
- * but `pairs` of a small domain are constants. */
+/* Two leaves of each lane, at most 2p, before what was collected is added, and to the running sums without corrections. */
+INLINE void check_pair(struct checked c, struct leaf_parts parts, const struct lot *lot, int pair, size_t k, V x[LOT])
+{
+    const uint64_t *cw = parts.cw + pair * PART;
+    hash_lot(lot, parts.schedule->round[pair], x);
+    UNROLL for (int i = 0; i < LOT; i++) {
+        size_t at = 2 * k + i * WORDS;
+        V hashed = x[i] & load(parts.live + at);
+        run_on(c, LEAVES + pair, at, hashed, c.must_fold);
+        x[i] = ADD_WHERE(lot->t[i], hashed, load(cw + at));
+    }
+}
+
+/* Where leaves go: in sum over the group or, where lanes have weights of their own, each lane's to `each`. */
+struct leaf_target {
+    V totals[PAIRS];
+    uint64_t *each;
+};
+
+INLINE void put_pair(struct leaf_target *target, int own_weights, int pair, size_t k, const V x[LOT], const V v[LOT])
+{
+    if (!own_weights) {
+        target->totals[pair] = counted_lot(target->totals[pair], lot_sum(x), k);
+        return;
+    }
+    uint64_t *to = target->each + k * MAX_LEAVES + 2 * pair;
+    UNROLL for (int i = 0; i < LOT; i++) store_pair(to + i * BLOCKS_PER_VECTOR * MAX_LEAVES, fold(x[i] + v[i]));
+}
+
+/* What the check adds up at a node, and its leaves. All but `pairs` of a small domain are constants. */
 INLINE void check_node(const struct group *g, struct node at, const uint64_t *weights, uint64_t sums[MAX_LEAVES],
                        int has_values, int must_fold, int pairs, int own_weights)
 {
-    const struct schedule *schedule = g->job->schedule;
-    const struct leaf_words words = leaf_words(g);
-    const struct stripe s = {g->running, weights, has_values, must_fold, own_weights};
+    const struct checked c = {g->running, weights, has_values, must_fold, own_weights};
+    const struct leaf_parts parts = leaf_parts(g);
     const size_t count = g->count;
-    struct leaf_totals totals;
-    clear(&totals);
-    for (size_t k = 0; k < count; k += STRIPE_KEYS) {
-        struct seeds seeds;
-        V v[STRIPE], x[2][STRIPE], first[STRIPE] = {{0}}, last[STRIPE] = {{0}};
-        start_leaves(&at, k, &seeds, v, &totals, has_values);
+    const V none = {0};
+    struct leaf_target target = {.each = g->each};
+    uint64_t both[2] = {0};
+    V collected = none;
+    UNROLL for (int pair = 0; pair < PAIRS; pair++) target.totals[pair] = none;
+    for (size_t k = 0; k < count; k += LOT_LANES) {
+        struct lot lot;
+        V v[LOT], x[LOT], first[LOT], last[LOT];
+        load_lot(&lot, at.lo + 2 * k);
+        UNROLL for (int i = 0; i < LOT; i++) v[i] = has_values ? load(at.collected + 2 * k + i * WORDS) : none;
+        if (has_values && !own_weights) collected = counted_lot(collected, lot_sum(v), k);
+        check_pair(c, parts, &lot, 0, k, x);
+        UNROLL for (int i = 0; i < LOT; i++) first[i] = x[i] + v[i];
+        put_pair(&target, own_weights, 0, k, x, v);
         /* Rolled: unrolled variants were slower when timed beside it. */
-        ROLLED for (int pair = 0; pair < pairs; pair++) {
-            leaf_pair(words, &seeds, schedule, pair, k, x);
-            if (!own_weights) count_leaves(&totals, pair, k, x);
-            UNROLL for (int i = 0; i < STRIPE; i++) {
-                uint64_t *each = g->each + (k + i * WORDS) * MAX_LEAVES + 2 * pair;
-                if (own_weights) store_pairs(each, fold(x[0][i] + v[i]), fold(x[1][i] + v[i]));
-                run_on(s, LEAVES + 2 * pair, k + i * WORDS, x[0][i]);
-                run_on(s, LEAVES + 2 * pair + 1, k + i * WORDS, x[1][i]);
-                if (!pair) first[i] = x[0][i] + v[i];
-                if (pair == pairs - 1) last[i] = x[1][i] + v[i];
-            }
+        ROLLED for (int pair = 1; pair < pairs; pair++) {
+            check_pair(c, parts, &lot, pair, k, x);
+            put_pair(&target, own_weights, pair, k, x, v);
         }
-        check_hashes(s, &seeds, schedule, k, first, last);
+        UNROLL for (int i = 0; i < LOT; i++) last[i] = x[i] + v[i];
+        check_hashes(c, &lot, parts.schedule, k, first, last);
     }
-    if (!own_weights) finish_leaves(&totals, sums);
+    if (own_weights) return;
+    if (has_values) add_blocks(fold(collected), both);
+    UNROLL for (int pair = 0; pair < PAIRS; pair++) target.totals[pair] = fold(target.totals[pair]);
+    add_pairs(target.totals, sums);
+    for (int i = 0; i < MAX_LEAVES; i += WORDS) store(sums + i, fold(load(sums + i) + both[0]));
 }
 
 LOOP void check_leaves(const struct group *g, const struct node *at, uint64_t number, uint64_t sums[MAX_LEAVES])
@@ -135,37 +174,43 @@ LOOP void check_lanes(const struct group *g, const struct node *at, uint64_t num
     uint64_t *to = g->planes;
     for (size_t node = 0; node < (size_t)1 << g->top; node++) {
         const uint64_t *from = first_weights(g, node) + number * WEIGHTS;
-        for (size_t k = 0; k < g->keys; k++, to++)
-            for (int i = 0; i < WEIGHTS; i++) to[i * SMALL_GROUP] = from[i];
+        for (size_t k = 0; k < g->keys; k++, to += 2)
+            for (int i = 0; i < WEIGHTS / 2; i++) memcpy(to + i * PART, from + 2 * i, 16);
     }
     if (g->job->shape.has_values) check_node(g, *at, g->planes, NULL, 1, 1, PAIRS, 1);
     else check_node(g, *at, g->planes, NULL, 0, 1, PAIRS, 1);
 }
 
+/* The sum of a lane's leaves of this number, less what was collected. */
+static uint64_t leaf_sum(const struct group *g, size_t lane, int leaf)
+{
+    const uint64_t *at = g->running + 2 * lane, *cw = leaf_part(g, leaf / 2) + 2 * lane;
+    uint64_t hashed = fold_word(at[(LEAVES + leaf / 2) * PART + leaf % 2]);
+    return fold_word(hashed + mul_words(at[CONTROLS * PART + 1], cw[leaf % 2]));
+}
+
 /* The step at a leaf, summed over the nodes. What was collected on the way is in none of these steps but the one into a
  * node, whose sum is that of the first leaves less the last ones, but for the very last. */
-INLINE V step_sum(const struct group *g, size_t k, int leaf)
+static uint64_t step_sum(const struct group *g, size_t lane, int leaf)
 {
-    const uint64_t *at = g->running + LEAVES * SMALL_GROUP + k, *last = g->running + PREVIOUS * SMALL_GROUP + k;
-    V here = fold(load(at + leaf * SMALL_GROUP));
+    uint64_t here = leaf_sum(g, lane, leaf);
     if (!g->job->shape.has_values) return here;
     int before = leaf ? leaf - 1 : leaves(&g->job->shape) - 1;
-    V step = here + (2 * P - fold(load(at + before * SMALL_GROUP)));
-    return leaf ? step : step + fold(load(last));
+    uint64_t step = here + (2 * P - leaf_sum(g, lane, before)), *last = g->running + PREVIOUS * PART + 2 * lane;
+    return leaf ? step : step + fold_word(*last);
 }
 
 /* The rows of `seen` for each lane, canonical: the weighed hashes, the control bits, the steps at the leaves. */
-LOOP void see_lanes(const struct group *g, int rows)
+static void see_lanes(const struct group *g, int rows)
 {
-    V row[SEEN_ROWS + MAX_LEAVES];
-    for (size_t k = 0; k < g->count; k += WORDS) {
-        const uint64_t *running = g->running + k;
-        V middle = canonical(load(running + MIDDLE * SMALL_GROUP));
-        V rotated = ((middle & LOW_31) << 30) | (middle >> 31);
-        row[0] = fold(load(running + LOW * SMALL_GROUP)) + rotated;
-        row[1] = load(running + CONTROLS * SMALL_GROUP);
-        for (int leaf = 0; leaf < rows - SEEN_ROWS; leaf++) row[SEEN_ROWS + leaf] = step_sum(g, k, leaf);
-        for (int r = 0; r < rows; r++) store(g->planes + r * SMALL_GROUP + k, canonical(row[r]));
+    for (size_t lane = 0; lane < g->count; lane++) {
+        const uint64_t *at = g->running + 2 * lane, *low = at + LOW * PART, *middle = at + MIDDLE * PART;
+        uint64_t high = canonical_word(fold_word(middle[0] + middle[1]));
+        uint64_t rotated = (high & LOW_31) << 30 | high >> 31, row[PLANES];
+        row[0] = fold_word(low[0] + low[1]) + rotated;
+        row[1] = at[CONTROLS * PART];
+        for (int leaf = 0; leaf < rows - SEEN_ROWS; leaf++) row[SEEN_ROWS + leaf] = step_sum(g, lane, leaf);
+        for (int r = 0; r < rows; r++) g->planes[r * SMALL_GROUP + lane] = canonical_word(fold_word(row[r]));
     }
 }
 
@@ -178,7 +223,7 @@ static void join_steps(const struct group *g)
         uint64_t weight = weights[0] + (weights[CHECKS] << 30);
         for (size_t k = 0; k < g->keys; k++) {
             uint64_t *seen = g->planes + node * g->keys + k, *first_steps = seen + SEEN_ROWS * SMALL_GROUP;
-            uint64_t last = fold_word(g->running[PREVIOUS * SMALL_GROUP + left * g->keys + k]);
+            uint64_t last = fold_word(g->running[PREVIOUS * PART + 2 * (left * g->keys + k)]);
             *seen = fold_word(*seen + 2 * P - mul_words(weight, last));
             *first_steps = fold_word(*first_steps + 2 * P - last);
         }

@@ -1,5 +1,6 @@
-/* Evaluation: a group of keys walks down the tree, depth first, to the points that are wanted. Where keys are few, each
- * walks from many nodes at once (lanes.h).
+/* Evaluation: a group of keys walks down the tree, depth first, to the points that are wanted. Where points are few, or
+ * every share is written, seeds are held as planes, as keys are; where many are summed, as blocks (blocks.h). Where keys
+ * are few, each walks from many nodes at once (lanes.h).
  *
  * Which nodes are visited follows from the points, which are public. Control bits act as masks.
  */
@@ -9,6 +10,7 @@
  * words of few keys are copied together, so that they stay in the cache while the tree below them is walked. */
 enum { FEW_ANSWERS = 32, LARGE_GROUP = 512, SMALL_GROUP = 64 };
 
+/* As planes, or as blocks from `lo` on, up to `collected`. */
 struct node {
     uint64_t *lo, *hi, *collected;
 };
@@ -19,8 +21,9 @@ struct group {
     size_t count;       /* lanes: keys, times the nodes that each walks from */
     int top;            /* the level of those nodes */
     uint64_t place[SMALL_GROUP]; /* of each node, counted from the left */
+    int in_blocks, each_lane;    /* the form of the nodes; what is collected is kept for each lane */
     struct rows words;  /* of the lanes, in place or copied */
-    uint64_t *live;     /* p for a lane; 0 for what fills up the last stripe, so that its values count as 0 */
+    uint64_t *live;     /* p for a lane; 0 for what fills up the last vectors, so that its values count as 0 */
     struct node nodes[2 * MAX_BITS], root; /* two for each level */
     uint64_t *copy, *each;
     uint64_t *running, *planes; /* for a check: sums of each lane, its weights, and then what is seen (check.h) */
@@ -103,6 +106,7 @@ LOOP void expand(const struct group *g, int level, const struct node *at, const 
 }
 
 #include "leaves.h"
+#include "blocks.h"
 #include "check.h"
 #include "lanes.h"
 
@@ -115,7 +119,7 @@ static int leaf_of(const struct eval_job *job, uint64_t answer)
 static void finish(const struct group *g, const struct node *at, uint64_t from, uint64_t to)
 {
     const struct eval_job *job = g->job;
-    uint64_t sums[MAX_LEAVES];
+    _Alignas(64) uint64_t sums[MAX_LEAVES];
     int wanted[PAIRS] = {0};
     if (g->top) {
         finish_lanes(g, at, from);
@@ -124,6 +128,7 @@ static void finish(const struct group *g, const struct node *at, uint64_t from, 
     for (uint64_t a = from; a < to; a++) wanted[leaf_of(job, a) / 2] = 1;
     if (job->sums) {
         if (job->weights) check_leaves(g, at, from / leaves(&job->shape), sums);
+        else if (g->in_blocks) sum_blocks(g, at, wanted, sums);
         else leaf_sums(g, at, wanted, sums);
         for (uint64_t a = from; a < to; a++) job->sums[a] = fold_word(job->sums[a] + sums[leaf_of(job, a)]);
         return;
@@ -160,18 +165,18 @@ static void walk(const struct group *g, int level, const struct node *at, uint64
     }
     uint64_t middle = split(g->job, level, from, to);
     const struct node *left = g->nodes + 2 * level, *right = left + 1;
-    expand(g, level, at, from < middle ? left : NULL, middle < to ? right : NULL);
+    (g->in_blocks ? expand_blocks : expand)(g, level, at, from < middle ? left : NULL, middle < to ? right : NULL);
     if (from < middle) walk(g, level + 1, left, from, middle);
     if (middle < to) walk(g, level + 1, right, middle, to);
 }
 
-/* Copy the words of the group's keys together, once for each node that they walk from. */
+/* Copy the words of the group's keys together. */
 static void copy_words(struct group *g, size_t size)
 {
     for (int w = 0; w < key_words(&g->job->shape); w++) {
         uint64_t *to = g->copy + w * size;
-        for (size_t lane = 0; lane < g->count; lane += g->keys) memcpy(to + lane, row(g, w), 8 * g->keys);
-        memset(to + g->count, 0, 8 * (size - g->count));
+        memcpy(to, row(g, w), 8 * g->keys);
+        memset(to + g->keys, 0, 8 * (size - g->keys));
     }
     g->words = (struct rows){(char *)g->copy, 8 * size};
 }
@@ -186,17 +191,24 @@ static void set_group(struct group *g, size_t first)
     set_top(g);
     g->count = g->keys << g->top;
     g->words = (struct rows){job->words.start + 8 * first, job->words.stride};
+    g->in_blocks = size == SMALL_GROUP && (job->sums || g->top);
+    g->each_lane = job->weights || g->top;
+    memset(g->root.collected, 0, 16 * size);
+    if (job->weights) memset(g->running, 0, 16 * size * RUNNING);
+    if (g->in_blocks) {
+        copy_blocks(g);
+        return;
+    }
     if (g->keys < size || size == SMALL_GROUP) copy_words(g, size);
-    for (size_t k = 0; k < size; k++) g->live[k] = k < g->count ? P : 0;
+    for (size_t k = 0; k < size; k++) g->live[k] = k < g->keys ? P : 0;
     memcpy(g->root.lo, row(g, ROOT_LO), 8 * g->keys);
     memcpy(g->root.hi, row(g, ROOT_HI), 8 * g->keys);
-    if (job->weights) memset(g->running, 0, 8 * size * RUNNING);
 }
 
 static struct node take_node(uint64_t **memory, size_t size)
 {
     struct node node = {*memory, *memory + size, *memory + 2 * size};
-    *memory += 3 * size;
+    *memory += 4 * size;
     return node;
 }
 
@@ -204,16 +216,16 @@ static struct node take_node(uint64_t **memory, size_t size)
 static void *make_group(struct group *g)
 {
     const struct shape *shape = &g->job->shape;
-    size_t size = group_size(g->job), check = g->job->weights ? RUNNING + PLANES : 0;
-    size_t arrays = key_words(shape) + MAX_LEAVES + 1 + 3 * (2 * depth(shape) + 1) + check;
+    size_t size = group_size(g->job), check = g->job->weights ? 2 * RUNNING + PLANES : 0;
+    size_t copied = FIRST_LEVEL + 2 * (3 * depth(shape) + PAIRS); /* enough for blocks and for planes */
+    size_t arrays = copied + MAX_LEAVES + 2 + 4 * (2 * depth(shape) + 1) + check;
     uint64_t *memory = aligned_alloc(64, 8 * size * arrays), *next = memory;
     if (!memory) return NULL;
-    g->copy = next, next += key_words(shape) * size;
+    g->copy = next, next += copied * size;
     g->each = next, next += MAX_LEAVES * size;
-    g->live = next, next += size;
-    if (check) g->running = next, g->planes = next + RUNNING * size, next += check * size;
+    g->live = next, next += 2 * size;
+    if (check) g->running = next, g->planes = next + 2 * RUNNING * size, next += check * size;
     g->root = take_node(&next, size);
-    memset(g->root.collected, 0, 8 * size);
     for (int i = 0; i < 2 * depth(shape); i++) {
         g->nodes[i] = take_node(&next, size);
         if (!shape->has_values) g->nodes[i].collected = g->root.collected; /* a DPF collects nothing on the way */

@@ -34,6 +34,36 @@ INLINE V mul(V a, V b)
     return fold(MUL32(a_low, b_low) + ((middle & (LOW_31 >> 1)) << 31) + (middle >> 30) + 2 * high);
 }
 
+/* Of the blocks of a vector, the sum of their first words and that of their second ones: at most p + 7, from as much. */
+INLINE void add_blocks(V x, uint64_t sums[2])
+{
+    uint64_t words[WORDS];
+    store(words, x);
+    sums[0] = sums[1] = 0;
+    for (int i = 0; i < WORDS; i++) sums[i % 2] += words[i];
+    for (int i = 0; i < 2; i++) sums[i] = fold_word(sums[i]);
+}
+
+/* The same for all pairs of leaves, but at most 4p + 28. */
+INLINE void add_pairs(const V x[PAIRS], uint64_t sums[MAX_LEAVES])
+{
+#if BLOCKS_PER_VECTOR == 4
+    for (int i = 0; i < PAIRS; i += 4) {
+        V y[2];
+        for (int j = 0; j < 2; j++) {
+            V a = x[i + 2 * j], b = x[i + 2 * j + 1];
+            y[j] = SHUFFLE(a, b, 0, 1, 2, 3, 8, 9, 10, 11) + SHUFFLE(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+        }
+        store(sums + 2 * i, SHUFFLE(y[0], y[1], 0, 1, 4, 5, 8, 9, 12, 13) + SHUFFLE(y[0], y[1], 2, 3, 6, 7, 10, 11, 14, 15));
+    }
+#elif BLOCKS_PER_VECTOR == 2
+    for (int i = 0; i < PAIRS; i += 2)
+        store(sums + 2 * i, SHUFFLE(x[i], x[i + 1], 0, 1, 4, 5) + SHUFFLE(x[i], x[i + 1], 2, 3, 6, 7));
+#else
+    for (int i = 0; i < PAIRS; i++) store(sums + 2 * i, x[i]);
+#endif
+}
+
 /* The sum of a vector's words, each at most p + 7. */
 INLINE uint64_t total(V x)
 {

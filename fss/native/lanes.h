@@ -1,11 +1,11 @@
-/* Few keys over the whole domain: each walks from all nodes of level `top` at once, so that stripes are full.
+/* Few keys over the whole domain: each walks from all nodes of level `top` at once, so that vectors are full.
  *
  * Lane j keys + k is key k at the j-th node. A level's left children keep their lanes and the right ones follow them, so
  * the choice at the root is the last bit of j: counted from the left the j-th node is number place[j], whose bits are
  * those of j reversed, and place[place[j]] = j.
  */
 
-/* Enough to fill stripes of every width. The answers below so many nodes lie on as many pages; with twice as many the
+/* Enough to fill eight vectors of every width. The answers below so many nodes lie on as many pages; with twice as many the
  * processor had to look up where they are more often, and one key took longer. */
 enum { LANES = 32 };
 
@@ -25,7 +25,7 @@ static void set_top(struct group *g)
     }
 }
 
-/* Level by level, to the nodes of level `top`. First all left children: what their last stripe writes too much, the right
+/* Level by level, to the nodes of level `top`. First all left children: what their last lot writes too much, the right
  * ones overwrite. */
 static struct node walk_top(struct group *g)
 {
@@ -34,9 +34,9 @@ static struct node walk_top(struct group *g)
     g->count = g->keys;
     for (int level = 0; level < g->top; level++, g->count *= 2) {
         const struct node left = g->nodes[2 * level];
-        const struct node right = {left.lo + g->count, left.hi + g->count, left.collected + g->count};
-        expand(g, level, &at, &left, NULL);
-        expand(g, level, &at, NULL, &right);
+        const struct node right = {left.lo + 2 * g->count, NULL, left.collected + 2 * g->count};
+        expand_blocks(g, level, &at, &left, NULL);
+        expand_blocks(g, level, &at, NULL, &right);
         at = left;
     }
     g->count = lanes;
@@ -74,7 +74,7 @@ static void write_lanes(const struct group *g, uint64_t from)
 static void finish_lanes(const struct group *g, const struct node *at, uint64_t from)
 {
     if (g->job->weights) check_lanes(g, at, from / MAX_LEAVES);
-    else leaf_lanes(g, at);
+    else lane_blocks(g, at);
     if (g->job->sums) add_lanes(g, from);
     else write_lanes(g, from);
 }

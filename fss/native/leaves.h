@@ -1,4 +1,4 @@
-/* Terminal nodes: the values of their leaves, in sum over a group or for each of its lanes. */
+/* Terminal nodes as planes: the values of their leaves, in sum over a group or for each of its keys. */
 
 /* The corrections of the leaves. */
 struct leaf_words {
@@ -100,7 +100,7 @@ LOOP void leaf_sums(const struct group *g, const struct node *at, const int want
     else leaf_sums_of(g, at, wanted, sums, 0);
 }
 
-/* What they are for each lane, canonical. */
+/* What they are for each key, canonical. */
 LOOP void leaf_each(const struct group *g, const struct node *at, const int wanted[PAIRS])
 {
     size_t size = group_size(g->job);
@@ -118,33 +118,5 @@ LOOP void leaf_each(const struct group *g, const struct node *at, const int want
                     store(g->each + (2 * pair + 1) * size + j, canonical(x[1][i] + v));
                 }
             }
-    }
-}
-
-/* Two leaves of some lanes, of MAX_LEAVES words each. */
-INLINE void store_pairs(uint64_t *to, V first, V second)
-{
-    V even = UNPACKLO(first, second), odd = UNPACKHI(first, second);
-    UNROLL for (int block = 0; block < BLOCKS_PER_VECTOR; block++) {
-        memcpy(to + 2 * block * MAX_LEAVES, (char *)&even + 16 * block, 16);
-        memcpy(to + (2 * block + 1) * MAX_LEAVES, (char *)&odd + 16 * block, 16);
-    }
-}
-
-/* All leaves of every lane, at most p + 7, those of a lane side by side: for lanes that are at different nodes. */
-LOOP void leaf_lanes(const struct group *g, const struct node *at)
-{
-    for (size_t k = 0; k < g->count; k += STRIPE_KEYS) {
-        struct seeds s;
-        V x[2][STRIPE];
-        UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-        UNROLL for (int pair = 0; pair < PAIRS; pair++) {
-            leaf_pair(leaf_words(g), &s, g->job->schedule, pair, k, x);
-            UNROLL for (int i = 0; i < STRIPE; i++) {
-                size_t j = k + i * WORDS;
-                V v = load(at->collected + j);
-                store_pairs(g->each + j * MAX_LEAVES + 2 * pair, fold(x[0][i] + v), fold(x[1][i] + v));
-            }
-        }
     }
 }

@@ -142,7 +142,7 @@ static int get_check(struct eval_job *job, PyObject *given_weights, PyObject *gi
     fits = fits && seen->shape[0] == SEEN_ROWS + leaves(&job->shape) && (size_t)seen->shape[1] == job->keys;
     job->weights = weights->buf;
     job->seen = (struct rows){seen->buf, seen->strides[0]};
-    if (!need(fits, "weights must have shape (nodes, 13) and be contiguous, seen (2 + leaves, keys)")) return 0;
+    if (!need(fits, "weights must have shape (nodes, 14) and be contiguous, seen (2 + leaves, keys)")) return 0;
     PyBuffer_Release(weights);
     PyBuffer_Release(seen);
     return -1;

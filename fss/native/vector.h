@@ -37,10 +37,24 @@ INLINE V mask_of(V x) { return (V)((SignedV)x < 0); }
 
 INLINE V blend(V mask, V where_set, V where_clear) { return where_clear ^ (mask & (where_set ^ where_clear)); }
 
+#if defined(__clang__)
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (V){__VA_ARGS__})
+#endif
+
 #if defined(__x86_64__)
 #include "x86.h"
 #else
 #include "neon.h"
+#endif
+
+/* Where no other way is better, masks are vectors. */
+#ifndef MASK
+#define MASK V
+#define MASK_OF mask_of
+#define ADD_WHERE(mask, a, b) ((a) + ((mask) & (b)))
+#define XOR_WHERE(mask, a, b) ((a) ^ ((mask) & (b)))
 #endif
 
 /* A stripe of seeds: sigma's two words, and the control bit as a mask. */
@@ -63,7 +77,7 @@ INLINE void hash(const struct seeds *s, const uint8_t round[ROUND_KEYS][16], V f
         x[2 * i] = UNPACKLO(s->s0[i], s->s1[i]);
         x[2 * i + 1] = UNPACKHI(s->s0[i], s->s1[i]);
     }
-    aes(x, round);
+    aes(x, 2 * STRIPE, round);
     UNROLL for (int i = 0; i < STRIPE; i++) {
         first[i] = UNPACKLO(x[2 * i], x[2 * i + 1]) ^ s->s0[i];
         second[i] = UNPACKHI(x[2 * i], x[2 * i + 1]) ^ s->s1[i];

@@ -31,7 +31,7 @@ def arguments(function: str) -> list[object]:
         return [*fixed, np.zeros(3, np.uint64), np.zeros((3, 19), np.uint64), ends, constants, *words]
     if function == "observe":
         rows = np.zeros((18, 3), np.uint64)
-        return [*fixed, keys.words, np.zeros((2, 13), np.uint64), np.zeros(32, np.uint64), rows]
+        return [*fixed, keys.words, np.zeros((2, 14), np.uint64), np.zeros(32, np.uint64), rows]
     out = np.zeros(32 if function == "add" else (32, 3), np.uint64)
     return [*fixed, keys.words, np.arange(32, dtype=np.uint64), out]
 
@@ -102,9 +102,9 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
         ("gen", 7, np.zeros((21, 3), np.uint64), r"words must have shape \(words, keys\)"),
         ("gen", 8, np.zeros((3, 3), np.uint64), r"ends must have shape \(4, keys\)"),
         ("gen", 8, np.zeros((4, 2), np.uint64), r"ends must have shape \(4, keys\)"),
-        ("observe", 4, np.zeros((3, 13), np.uint64), r"weights must have shape \(nodes, 13\)"),
-        ("observe", 4, np.zeros((2, 12), np.uint64), r"weights must have shape \(nodes, 13\)"),
-        ("observe", 4, np.zeros((2, 26), np.uint64)[:, :13], r"weights must have shape \(nodes, 13\)"),
+        ("observe", 4, np.zeros((3, 14), np.uint64), r"weights must have shape \(nodes, 14\)"),
+        ("observe", 4, np.zeros((2, 13), np.uint64), r"weights must have shape \(nodes, 14\)"),
+        ("observe", 4, np.zeros((2, 28), np.uint64)[:, :14], r"weights must have shape \(nodes, 14\)"),
         ("observe", 5, np.zeros(31, np.uint64), "one row for each point"),
         ("observe", 6, np.zeros((17, 3), np.uint64), r"seen \(2 \+ leaves, keys\)"),
         ("canonical", 0, np.zeros((1, 3), np.uint64), "words must be a uint64 array of 1 dimensions"),

@@ -25,6 +25,15 @@ ON_BLOCKS(unpack_lo, _mm_unpacklo_epi64)
 ON_BLOCKS(unpack_hi, _mm_unpackhi_epi64)
 ON_BLOCKS(mul_32, _mm_mul_epu32)
 
+static inline __attribute__((always_inline, target(TARGET))) Wide swap(Wide a)
+{
+    __m128i x[4];
+    __builtin_memcpy(x, &a, 64);
+    for (int i = 0; i < 4; i++) x[i] = _mm_shuffle_epi32(x[i], 0x4e);
+    __builtin_memcpy(&a, x, 64);
+    return a;
+}
+
 static inline __attribute__((always_inline, target(TARGET))) Wide four_times(__m128i x)
 {
     __m128i four[4] = {x, x, x, x};
@@ -38,6 +47,7 @@ static inline __attribute__((always_inline, target(TARGET))) Wide four_times(__m
 #define UNPACKLO unpack_lo
 #define UNPACKHI unpack_hi
 #define MUL32 mul_32
+#define SWAP swap
 #define BROADCAST four_times
 
 #include "loops.h"
