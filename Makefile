@@ -59,7 +59,8 @@ test-numpy: .venv/ready
 	  $$(grep -l 'usefixtures("each_backend")' tests/fss/*.py | sed 's/^/--ignore /')
 
 # The native kernel under the address and undefined sanitizers, alone and below Python, and under valgrind, which also
-# reports what branches or indexes by a secret.
+# reports what branches or indexes by a secret. It knows no VAES: that machine code runs step by step instead, on other and
+# other secrets (tests/native/trace.c), which takes a minute.
 sanitize: .venv/ready
 	mkdir -p build/sanitized
 	$(CHECK) $(ASAN) $(NATIVE) -o build/driver-sanitized
@@ -72,6 +73,9 @@ sanitize: .venv/ready
 	cd build/sanitized && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYCRYPTODOME_DISABLE_DEEPBIND=1 FSS_BACKEND=native \
 	  ../../$(BIN)/python -m pytest tests/fss/test_native.py
+	$(CHECK) -O3 -fPIC -no-pie -Wl,--wrap=aligned_alloc,--wrap=free,--wrap=memcpy,--wrap=memset $(NATIVE) -o build/driver-traced
+	$(BIN)/python -m tests.native.machine_code build/driver-traced >build/operands
+	build/driver-traced trace <build/operands
 	$(CHECK) -O3 $(NATIVE) -o build/driver
 	@command -v valgrind >/dev/null || { echo "valgrind is not installed: its part is left out"; exit 0; }; \
 	  valgrind -q --leak-check=full --error-exitcode=9 build/driver && \

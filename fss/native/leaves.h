@@ -85,7 +85,7 @@ INLINE void leaf_sums_of(const struct group *g, const struct node *at, const int
         struct seeds s;
         V v[STRIPE], x[2][STRIPE];
         start_leaves(at, k, &s, v, &totals, has_values);
-        UNROLL for (int pair = 0; pair < PAIRS; pair++)
+        ROLLED for (int pair = 0; pair < PAIRS; pair++)
             if (wanted[pair]) {
                 leaf_pair(words, &s, schedule, pair, k, x);
                 count_leaves(&totals, pair, k, x);
@@ -108,7 +108,7 @@ LOOP void leaf_each(const struct group *g, const struct node *at, const int want
         struct seeds s;
         V x[2][STRIPE];
         UNROLL for (int i = 0; i < STRIPE; i++) sigma(&s, i, load(at->lo + k + i * WORDS), load(at->hi + k + i * WORDS));
-        UNROLL for (int pair = 0; pair < PAIRS; pair++)
+        ROLLED for (int pair = 0; pair < PAIRS; pair++)
             if (wanted[pair]) {
                 leaf_pair(leaf_words(g), &s, g->job->schedule, pair, k, x);
                 UNROLL for (int i = 0; i < STRIPE; i++) {

@@ -6,6 +6,7 @@
  *                    address that depends on one
  *   driver leak      branch on such a secret, to see that valgrind would
  *   driver answers   read known answers (answers.py) and compare
+ *   driver trace     run every loop step by step on other and other secrets (trace.c)
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "kernel.h"
 
 int try_answers(const struct set *sets[], int found); /* answers.c */
+int try_traces(const struct set *sets[], int found); /* trace.c */
 extern const struct set fss_emulated512;
 
 static uint64_t random_word(void)
@@ -159,6 +161,7 @@ int main(int count, char **arguments)
 #ifdef __x86_64__
     sets[found++] = &fss_emulated512;
 #endif
+    if (count > 1 && !strcmp(arguments[1], "trace")) return try_traces(sets, found);
     if (count > 1 && !strcmp(arguments[1], "answers")) return try_answers(sets, found);
     for (int s = 0; s < found; s++)
         for (int has_values = 0; has_values < 2; has_values++)
