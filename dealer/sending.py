@@ -261,7 +261,7 @@ class _Withdrawal:
 
 
 def _require_confirmation(answer: bytes, server: int) -> None:
-    """All of it is withdrawn; what a server could not remember is among the failures."""
+    """All of it is withdrawn; what came with another token, or could not be remembered, is among the failures."""
     try:
         found = parse_json(answer)
     except (ValueError, RecursionError):
@@ -269,4 +269,7 @@ def _require_confirmation(answer: bytes, server: int) -> None:
     if not isinstance(found, dict) or type(found.get("withdrawn")) is not int:
         raise PeerUnavailable(_NO_ANSWER.format(server))
     if found.get("failures", []) != []:
-        raise CampaignFull(f"server {server} cannot remember any more ids that were withdrawn before they arrived")
+        raise CampaignFull(
+            f"server {server} cannot say of every value that it does not count: it has it from another token, or "
+            "remembers no more ids that were withdrawn before they arrived"
+        )

@@ -21,6 +21,10 @@ router = APIRouter(route_class=Plain)
 
 MAX_WITHDRAWN = 1000  # ids in one request
 FEW = 100  # failures that are written down at once; more of them beside the event loop
+_NOT_WITHDRAWN = (
+    "it came with another token, which alone withdraws it, or it is not stored and more ids were withdrawn before they "
+    "arrived than can be remembered"
+)
 _ALL_STORED = UploadResult(failures=[]).model_dump_json().encode()
 
 
@@ -77,8 +81,8 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
 
     A success confirms it: they are erased, excluded from their wave's set, or never came. What is in a set that is
     fixed counts (`campaign-sealed`); what is in a frozen wave is not decided (`upload-undecided`). A token withdraws
-    what came with it; uploads of others stay. Ids that have not arrived are remembered, so many as the token may
-    upload; those beyond are among the failures.
+    what came with it; uploads of others stay, and are among the failures. Ids that have not arrived are remembered, so
+    many as the token may upload; those beyond are among the failures, too.
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await access.require_uploader(request, server, entry)
@@ -91,6 +95,6 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
     async with server.limits.withdrawing:
         work = server.writer.run(lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, sender))
         erased, forgotten = await work
-    full = CampaignFull("not stored, and more ids were withdrawn before they arrived than can be remembered")
+    full = CampaignFull(_NOT_WITHDRAWN)
     failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]
     return JSONResponse({"withdrawn": erased, "failures": failures})

@@ -53,7 +53,8 @@ class Uploads:
         decided yet; those of a fixed set count, so nothing is done. They are not taken again from the same sender: a
         copy may still be on its way. So ids that are not stored are remembered too, while a wave takes uploads, but no
         more of them than the sender may upload. Uploads of another one are left alone. Returns how many were erased,
-        and the ids that could not be remembered.
+        and the ids of which it cannot be said that they do not count: they came from another sender, or could not be
+        remembered.
         """
         wanted = sorted(set(ids))
         with Transaction(self._engine, campaign_id) as db:
@@ -64,7 +65,7 @@ class Uploads:
             excluded = aside.forget(db, campaign_id, wanted, sender)
             before = _withdrawn(db, campaign_id, sender, wanted)
             absent, early = set(wanted) - owners.keys() - before - excluded, list[bytes]()
-            if current.set is None:  # else nothing is taken any more, and nothing need be remembered
+            if current.state != waves.SEALED:  # else nothing is taken any more; a check may end with an open wave
                 room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
                 room -= _remembered(db, campaign_id, sender, was_stored=False)
                 early = sorted(absent)[: max(0, room)]
@@ -72,11 +73,12 @@ class Uploads:
                 absent = set()
             _remember(db, campaign_id, sender, [(i, False) for i in early])
             _remember(db, campaign_id, sender, [(i, True) for i in sorted(excluded - before)])
-            _erase(db, campaign_id, sender, mine)
+            if mine or early or excluded:  # else nothing is done, and the history does not grow
+                _erase(db, campaign_id, sender, mine)
             before |= excluded
         if mine or before:  # or this is asked again because the log could not be emptied
             forget(self._engine)
-        return len(mine), sorted(absent - set(early))
+        return len(mine), sorted((absent | owners.keys()) - set(early) - set(mine))
 
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
         """Erase all that one site sent to waves that take uploads, at the operator's wish. Returns how many."""
