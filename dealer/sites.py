@@ -157,7 +157,9 @@ class Sites:
             answer = json.loads(data)
             same = known is not None and answer.get("digest") == to_base64url(known.digest)
             campaign = known if same and "campaign" not in answer else Campaign.from_dict(answer["campaign"])
-            server, wave = answer["server"], int(answer.get("wave", 0))
+            server, wave = answer["server"], answer.get("wave", 0)
+            if type(wave) is not int or not 0 <= wave <= campaign.last_wave:
+                raise ValueError("not a wave of this campaign")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
         if server != number:

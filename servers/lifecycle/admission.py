@@ -143,7 +143,7 @@ class Facts:
     reused: int  # and how many more of theirs were stored and withdrawn
     site: Site | None  # the sender, where it is one
     known: Mapping[bytes, bytes]  # leaves of those of the request's ids that are stored
-    gone: AbstractSet[bytes]  # those of its ids that its sender withdrew
+    gone: AbstractSet[bytes]  # those of its ids that were withdrawn or excluded
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from servers.storage import campaigns, dialects, waves
 _ABOUT = """
 SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state, w.number,
   (SELECT count(*) FROM uploads WHERE campaign = c.number AND sender = :sender),
-  EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id AND sender = ifnull(:sender, '')),
+  EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id),
   EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
 FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = :campaign ORDER BY w.number DESC LIMIT 1
 """
 _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = ? AND sender = ? AND was_stored"
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = ? AND id = ?"
-_WITHDRAWN = "SELECT 1 FROM withdrawn WHERE campaign = ? AND sender = ? AND id = ?"
+_WITHDRAWN = "SELECT 1 FROM withdrawn WHERE campaign = ? AND id = ?"
 _LEFT_OUT = "SELECT 1 FROM left_out WHERE campaign = ? AND id = ?"
 _LEAF = "SELECT leaf FROM uploads WHERE campaign = ? AND id = ?"
 _INSERT = (
@@ -102,7 +102,7 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
         site = None if row is None else Site(*row)
     if any_withdrawn:
         reused = cursor.execute(_REUSED, (request.campaign, sender)).fetchone()[0] if sender else 0
-        gone |= {i for i in request.ids if cursor.execute(_WITHDRAWN, (request.campaign, sender, i)).fetchone()}
+        gone |= {i for i in request.ids if cursor.execute(_WITHDRAWN, (request.campaign, i)).fetchone()}
     if any_left_out:
         gone |= {i for i in request.ids if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
     return number, Facts(campaign, state == waves.OPEN, wave, stored, erased, used, reused, site, {}, gone)

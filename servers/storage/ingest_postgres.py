@@ -31,7 +31,7 @@ _SPEC = "SELECT spec FROM campaigns WHERE id = %s"
 _USED = "SELECT count(*) FROM uploads WHERE campaign = %s AND sender = %s"
 _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = %s AND sender = %s AND was_stored"
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = %s AND id = %s"
-_WITHDRAWN = "SELECT id FROM withdrawn WHERE campaign = %s AND sender = %s AND id = ANY(%s)"
+_WITHDRAWN = "SELECT id FROM withdrawn WHERE campaign = %s AND id = ANY(%s)"
 _LEFT_OUT = "SELECT id FROM left_out WHERE campaign = %s AND id = ANY(%s)"
 _LEAVES = "SELECT id, leaf FROM uploads WHERE campaign = %s AND id = ANY(%s)"
 _COUNT = """
@@ -173,7 +173,7 @@ def _gone(cursor: Cursor, about: _About, request: NewUploads) -> set[bytes]:
     if not about.any_gone:
         return set()
     ids = request.ids
-    found = cursor.execute(_WITHDRAWN, (request.campaign, request.sender or "", ids)).fetchall()
+    found = cursor.execute(_WITHDRAWN, (request.campaign, ids)).fetchall()
     found += cursor.execute(_LEFT_OUT, (request.campaign, ids)).fetchall()
     return {row[0] for row in found}
 

@@ -78,8 +78,8 @@ SITES = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Index("sites_by_token", "campaign", "token", unique=True),
 )
-# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal. Ids belong to the
-# sender who withdrew them (empty for an open campaign), so that nobody withdraws for somebody else.
+# While a campaign is open: a copy of an upload that is still on its way must not undo its withdrawal, with whatever
+# token it comes. The sender who withdrew it (empty for an open campaign) has a bounded number of them.
 WITHDRAWN = sa.Table(
     "withdrawn",
     META,
@@ -87,6 +87,7 @@ WITHDRAWN = sa.Table(
     sa.Column("sender", sa.Text, primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
     sa.Column("was_stored", sa.Boolean, nullable=False),
+    sa.Index("withdrawn_by_id", "campaign", "id"),
 )
 # What a sealing left out, or its check rejected, kept until this server's operator confirms it.
 LEFT_OUT = sa.Table(

@@ -40,7 +40,7 @@ class Uploads:
             problem = refused_unread(request, _facts(db, request), count)
             if problem is None or _column(db, request.campaign, [first], UPLOADS.c.leaf):
                 return None
-            gone = _withdrawn(db, request.campaign, request.sender, [first])
+            gone = _withdrawn(db, WITHDRAWN.c.campaign == request.campaign, [first])
             return None if gone or aside.put_aside(db, request.campaign, [first]) else problem
 
     def close(self) -> None:
@@ -50,11 +50,11 @@ class Uploads:
         """See to it that none of these uploads counts, at their party's wish, or raise where one does.
 
         Those in a wave that takes uploads are erased, those that were excluded too. Those of a frozen wave are not
-        decided yet; those of a fixed set count, so nothing is done. They are not taken again from the same sender: a
-        copy may still be on its way. So ids that are not stored are remembered too, while a wave takes uploads, but no
-        more of them than the sender may upload. Uploads of another one are left alone. Returns how many were erased,
-        and the ids of which it cannot be said that they do not count: they came from another sender, or could not be
-        remembered.
+        decided yet; those of a fixed set count, so nothing is done. They are not taken again, with whatever token: a
+        copy may still be on its way. So ids that are not stored are remembered too, until nothing is taken any more,
+        but no more of them than the sender may upload. Uploads of another one are left alone. Returns how many were
+        erased, and the ids of which it cannot be said that they do not count: they came from another sender, or could
+        not be remembered.
         """
         wanted = sorted(set(ids))
         with Transaction(self._engine, campaign_id) as db:
@@ -63,7 +63,7 @@ class Uploads:
             mine = [i for i in wanted if i in owners and owners[i] == sender]
             _require_open(db, campaign_id, _column(db, campaign_id, mine, UPLOADS.c.wave).values())
             excluded = aside.forget(db, campaign_id, wanted, sender)
-            before = _withdrawn(db, campaign_id, sender, wanted)
+            before = _withdrawn(db, _by_sender(campaign_id, sender), wanted)
             absent, early = set(wanted) - owners.keys() - before - excluded, list[bytes]()
             if current.state != waves.SEALED:  # else nothing is taken any more; a check may end with an open wave
                 room = early_withdrawals(entry.campaign, sender, sites.of(db, campaign_id, sender))
@@ -244,11 +244,11 @@ def _by_sender(campaign_id: bytes, sender: str | None) -> sa.ColumnElement[bool]
     return (WITHDRAWN.c.campaign == campaign_id) & (WITHDRAWN.c.sender == (sender or ""))
 
 
-def _withdrawn(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> set[bytes]:
-    """Those of these ids that the same sender withdrew."""
+def _withdrawn(db: Connection, of: sa.ColumnElement[bool], ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that were withdrawn, by one sender or by anybody."""
     gone: set[bytes] = set()
     for start in range(0, len(ids), BATCH):
-        some = _by_sender(campaign_id, sender) & WITHDRAWN.c.id.in_(ids[start : start + BATCH])
+        some = of & WITHDRAWN.c.id.in_(ids[start : start + BATCH])
         gone.update(db.execute(sa.select(WITHDRAWN.c.id).where(some)).scalars())
     return gone
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import dealer
-from campaign.errors import CampaignSealed, Problem, UploadUndecided
+from campaign.errors import CampaignSealed, PeerUnavailable, Problem, UploadUndecided
 from campaign.spec import Campaign
 from harness.live import Pair
-from tests.chaos.liar import Liar
+from tests.chaos.liar import Liar, Reply, Request
 from tests.dealer.helpers import DAYS, sites
 from tests.dealer.test_receipt import place, says
 from tests.servers.waves import close, wave_campaign
@@ -141,3 +141,19 @@ def test_a_server_that_calls_what_it_has_late_makes_nobody_count_twice(pair: Pai
         with pytest.raises(Problem):
             dealer.upload(place(campaign, 5), campaign, at, receipt=path)
     assert counted(pair, campaign) == [1, 0]
+
+
+@pytest.mark.parametrize("claimed", [-1, 5, 1 << 32, 10**30, "2", True, 1.5, None])
+def test_a_server_that_claims_a_wave_that_the_campaign_does_not_have(
+    pair: Pair, liar: Liar, monkeypatch: pytest.MonkeyPatch, claimed: object
+) -> None:
+    """A clear problem before anything is made or sent."""
+    campaign, answer = made(pair), liar.answer
+
+    def claims(request: Request) -> Reply:
+        status, content = answer(request)
+        return status, json.dumps({**json.loads(content), "wave": claimed}).encode()
+
+    monkeypatch.setattr(liar, "answer", claims)
+    with pytest.raises(PeerUnavailable, match="server 1 did not send a campaign"):
+        sites(pair, campaign, liar=liar).fetch()

@@ -189,7 +189,7 @@ def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tm
 
 
 def _states(receipt: Path) -> list[str]:
-    return [state for _, state in json.loads(receipt.read_text())["parts"].values()]
+    return [state for _, state, _ in json.loads(receipt.read_text())["parts"].values()]
 
 
 def _done(receipt: Path) -> int:

@@ -85,6 +85,7 @@ def upgrade() -> None:
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("was_stored", sa.Boolean, nullable=False),
     )
+    op.create_index("withdrawn_by_id", "withdrawn", ["campaign", "id"])
     op.create_table(
         "left_out",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
