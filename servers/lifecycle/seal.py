@@ -69,10 +69,16 @@ async def accept(
 ) -> Wave:
     """Step 5 on the other side: the set is what is here without what was named, and has this checksum."""
     wave, leave = await asyncio.to_thread(_proposed, storage, campaign.id, number, step.set)
-    if wave.set is None and wave.state == FROZEN and wave.freezes == step.freeze:
+    if wave.set is None:
+        if wave.state != FROZEN or wave.freezes != step.freeze:  # it may freeze right now, and nobody has compared
+            raise CampaignSealed("this is not the freeze that the campaign is in; seal it again")
         here = await ids.checksum(campaign.id, wave, leave, patience_s=PATIENCE_S)
         if here != step.set:
             raise PeerMismatch("the set to agree on is not what is here without the uploads that were named")
+    elif step.set not in (wave.set.checksum, wave.set.checked):
+        raise CampaignSealed("the campaign is sealed with another set of uploads")
+    else:
+        return wave
     return await writer.run(lambda: storage.waves.fix(campaign.id, step.freeze, step.set, leave, number))
 
 

@@ -1,4 +1,4 @@
-"""Whoever ends TLS for both servers and has a token of its own: nothing that it recorded comes back under that token."""
+"""Whoever ends TLS for both servers and has a token of its own: nothing that it recorded comes back with that one."""
 
 import numpy as np
 import pytest
