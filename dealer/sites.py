@@ -158,13 +158,13 @@ class Sites:
             same = known is not None and answer.get("digest") == to_base64url(known.digest)
             campaign = known if same and "campaign" not in answer else Campaign.from_dict(answer["campaign"])
             server, wave = answer["server"], answer.get("wave", 0)
+            assert campaign is not None
             if type(wave) is not int or not 0 <= wave <= campaign.last_wave:
                 raise ValueError("not a wave of this campaign")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PeerUnavailable(f"server {number} did not send a campaign ({type(error).__name__})") from None
         if server != number:
             raise InvalidValue(f"the addresses are in the wrong order: {self.urls[number]} is server {server}")
-        assert campaign is not None
         # A server takes uploads for its open wave and the next one, so the later one is taken by both.
         self.wave = wave if number == 0 else max(self.wave, wave)
         return campaign

@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from campaign.errors import OnHold
 from campaign.spec import TIME_FORMAT, from_base64url, to_base64url
+from servers.storage import dialects
 from servers.storage.database import Transaction
 from servers.storage.schema import HISTORY, STANDING
 
@@ -80,6 +81,7 @@ def advance(db: Connection, *, even_on_hold: bool = False) -> None:
     if own is not None and own.problem is not None and not even_on_hold:
         raise on_hold(own.problem)
     generation = 0 if own is None else own.generation
+    dialects.of(db.engine).lock_history(db)
     db.execute(HISTORY.insert().values(generation=generation, nonce=os.urandom(NONCE_BYTES)))
 
 

@@ -1,4 +1,4 @@
-"""A peer that proposes a set before there is a freeze that it could have seen: nothing is fixed that was not compared."""
+"""A peer that proposes a set before the freeze that it could have seen: nothing is fixed that was not compared."""
 
 import asyncio
 

@@ -26,6 +26,9 @@ class Dialect(Protocol):
     def lock_senders(self, db: Connection, campaign_id: bytes, senders: Sequence[str]) -> None:
         """Inside a shared transaction: alone for what these senders may still upload."""
 
+    def lock_history(self, db: Connection) -> None:
+        """Inside a transaction, after its other locks: rows of the history are there in the order of their numbers."""
+
     def read_in_order(self, db: Connection) -> None:
         """What this transaction reads in the order of an index comes from it, however little is known of the table."""
 

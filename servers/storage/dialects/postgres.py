@@ -3,7 +3,7 @@
 A transaction at READ COMMITTED takes its locks in a statement of its own, so that all it reads afterwards is what the
 holders before it left. It has the whole database alone, like one of SQLite, unless it names a subject: then it shares
 the whole and has the subject, a campaign as a rule, alone; uploads share their campaign, too. Everybody takes the whole
-first, then one subject, then senders in their order, so nobody waits in a circle.
+first, then one subject, then senders in their order, then the history, so nobody waits in a circle.
 """
 
 import hashlib
@@ -87,6 +87,11 @@ def lock_senders(db: Connection, campaign_id: bytes, senders: Sequence[str]) -> 
     )
     if locks:
         db.exec_driver_sql("SELECT pg_advisory_xact_lock(one) FROM unnest(%s::bigint[]) AS one", (locks,))
+
+
+def lock_history(db: Connection) -> None:
+    """A number is given out before its transaction ends; a smaller one must not be added behind one that was shown."""
+    db.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (_lock(b"history"),))
 
 
 def _lock(*names: bytes) -> int:

@@ -41,6 +41,10 @@ def lock_senders(db: Connection, campaign_id: bytes, senders: Sequence[str]) -> 
     """The whole database is this transaction's."""
 
 
+def lock_history(db: Connection) -> None:
+    """Whoever writes has the whole database alone."""
+
+
 def read_in_order(db: Connection) -> None:
     """It has no statistics that could be old, and takes the index."""
 
