@@ -21,6 +21,8 @@ from tests.analyst.coverage_cases import Case, population, true_values
 from tests.analyst.helpers import SCORES
 from tests.campaign.helpers import campaign
 
+pytestmark = pytest.mark.slow
+
 Array = np.ndarray[Any, Any]
 WHOLE = {"kind": "linear", "values": "integer", "from": 0}
 
@@ -145,7 +147,6 @@ def test_sensitivity_at_a_specificity_holds_with_ties(specificity: float) -> Non
     assert min(np.mean(held) for held in found.values()) >= 0.88
 
 
-@pytest.mark.slow
 def test_average_precision_holds_where_few_have_the_highest_scores() -> None:
     """8 % positives, epsilon 4: 400 releases, at least 92 % hold: a false alarm of 4e-3. Simulated errors held 88 %."""
     spec, no, yes = scored(4000, 4.0, lambda x: x**0.2 * (1 - x) ** 13)
@@ -184,7 +185,6 @@ def test_two_quantiles_off_by_one_make_a_difference_off_by_two() -> None:
     assert moved("d", one[0], one[1], np.arange(100.0)).interval("noise") == (18.0, 22.0)
 
 
-@pytest.mark.slow
 def test_the_youden_index_is_not_too_large() -> None:
     """n = 1000, epsilon 1: 400 samples. At least 92 % of population intervals hold (false alarm 4e-3); the bias is at
     most 0.02 against the sample's own index. Without the correction 89 % held and the bias was above 0.03."""
@@ -272,7 +272,6 @@ def test_hosmer_lemeshow_says_what_it_can_find() -> None:
     assert np.mean(found) >= 0.88
 
 
-@pytest.mark.slow
 def test_the_power_of_hosmer_lemeshow_is_how_often_it_finds_a_wrong_slope() -> None:
     """200 samples of a model with slope 0.6, n = 2000, epsilon 4: rejected as often as foretold, to 0.15 (four standard
     errors)."""

@@ -130,6 +130,7 @@ def test_slopes_are_derivatives(which: str) -> None:
         assert mine == pytest.approx(right, abs=1e-7, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_slopes_of_estimates_are_derivatives_too() -> None:
     """Through the product's own classes: what a sampling error says agrees with 150 resampled data sets, to 25 %."""
     rows = ["Brier score", "scaled Brier score", "observed over expected", "calibration slope", "Youden index"]

@@ -8,6 +8,8 @@ from analyst.curve import Curve
 from tests.analyst.test_intervals import WHOLE, releases
 from tests.campaign.helpers import campaign
 
+pytestmark = pytest.mark.slow
+
 LEVELS = (0.25, 0.5, 0.75)
 
 

@@ -137,6 +137,7 @@ def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path) -> None:
         assert stored(pair, campaign) == [3, 3]
 
 
+@pytest.mark.faults
 def test_a_file_waits_for_a_server_as_long_as_it_is_told_and_says_so(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         campaign, file = make(pair), tmp_path / "days.csv"

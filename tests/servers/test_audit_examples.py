@@ -13,6 +13,8 @@ from tests.servers.audits import digest_of, found, handed_over, status
 from tests.servers.conftest import new_campaign
 from tests.servers.waves import close, until_released
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
 PARTIES = 105
 

@@ -36,6 +36,8 @@ from tests.servers.audits import (
 from tests.servers.test_check import POSITIONS, forged, send
 from tests.servers.waves import close, until_released, wave_campaign
 
+pytestmark = pytest.mark.faults
+
 FORGED = 30  # keys of "another payload"
 RELEASES = ["wave 1", "pooled 2"]
 POOLED: list[dict[str, Any]] = [{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}]

@@ -266,7 +266,7 @@ def _go_on(pair: Pair, made: Made) -> None:
         until_released(pair, made["waves"], "wave 3")
 
 
-@pytest.mark.parametrize("databases", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize("databases", ["sqlite", pytest.param("postgres", marks=pytest.mark.faults)], indirect=True)
 def test_a_short_drill(databases: Postgres | None, tmp_path: Path) -> None:
     drill(tmp_path, databases, [plain, opened], checking=False)
 

@@ -48,6 +48,7 @@ def test_counters_exist_before_their_first_event(pair: Pair) -> None:
         assert f'fss_refusals_total{{code="{kind.code}"}}' in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["api", "work"])
 def test_every_kind_of_process_tells_its_metrics(tmp_path: Path, postgres: Postgres, what: str) -> None:
     pair, (port, _) = Pair(tmp_path), free_ports()

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 
 from harness.live import Pair, envelopes, name
 from servers.doctor import WRONG, examine
@@ -19,6 +20,7 @@ def _problem(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, str(answer.json()["type"]).rsplit(":", 1)[1]
 
 
+@pytest.mark.faults
 def test_a_server_with_an_old_database_does_nothing_until_its_operator_decides(tmp_path: Path) -> None:
     made = Pair(tmp_path)
     made.expose()

@@ -185,6 +185,7 @@ def play(pair: Pair, copies: Path, take: Take, postgres: Postgres | None = None)
     assert pair.status(campaign)["waves"][0]["orphans"] == 6
 
 
+@pytest.mark.faults
 def test_an_old_database_file_under_a_running_identity(tmp_path: Path) -> None:
     with Pair(tmp_path) as pair:
         (tmp_path / "copies").mkdir()

@@ -155,6 +155,7 @@ def test_who_cannot_finish_a_key_file_leaves_nothing_of_it(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.faults
 def test_a_lease_is_renewed_while_the_writer_is_busy(
     tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
