@@ -32,6 +32,7 @@ from servers.settings import load
 from servers.storage.storage import Storage
 
 ROOT = Path(__file__).parents[1]
+AT_ONCE = 5000  # uploads in one request
 
 
 # Of every pair that tests start, so that a campaign can be made before its servers are.
@@ -254,9 +255,10 @@ class Pair:
     def upload_values(self, campaign: Campaign, positions: np.ndarray[Any, Any]) -> None:
         """For the wave that is open at both servers."""
         wave = None if campaign.waves is None else max(self.status(campaign, role)["wave"] for role in (0, 1))
-        for role, data in enumerate(envelopes(campaign, positions, wave)):
-            response = self.upload(role, campaign, data)
-            assert response.json() == {"failures": []}, response.text
+        for start in range(0, len(positions), AT_ONCE):
+            for role, data in enumerate(envelopes(campaign, positions[start : start + AT_ONCE], wave)):
+                response = self.upload(role, campaign, data)
+                assert response.json() == {"failures": []}, response.text
 
     def seal(self, campaign: Campaign, role: int = 0) -> dict[str, Any]:
         """Both operators give their word; the answer is that of the server that got it last."""

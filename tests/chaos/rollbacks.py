@@ -22,6 +22,7 @@ from campaign.envelopes import upload_rows
 from campaign.spec import Campaign, to_base64url
 from fss.check import MESSAGE_BYTES
 from harness.live import Pair, envelopes, name, pledges
+from harness.nursery import Nursery
 from servers.storage.entries import set_checksum
 from tests.chaos.model import Broken
 from tests.servers.test_one_challenge import GRID, accept_all, claim, hide
@@ -196,9 +197,16 @@ def is_on_hold(answer: httpx.Response) -> bool:
     return answer.status_code == 503 and "is on hold" in answer.text
 
 
-def play(pair: Pair, folder: Path, seed: str) -> Outcome:
-    """One sequence, planned from its seed; raises if a promise is broken."""
-    accept_all(pair)  # what an earlier sequence left
+def play(nursery: Nursery, folder: Path, seed: str) -> Outcome:
+    """One sequence with two new servers, planned from its seed; raises if a promise is broken."""
+    folder.mkdir()
+    pair = Pair(folder, workers="1")
+    pair.nursery = nursery
+    with pair:
+        return _played(pair, folder, seed)
+
+
+def _played(pair: Pair, folder: Path, seed: str) -> Outcome:
     rng = random.Random(seed)
     id = rng.randbytes(32)
     campaign = wave_campaign(count=WAVES, pooled=[], checked=True, min_uploads=1, grid=GRID, id=id, servers=pledges(id))
@@ -227,7 +235,5 @@ def play(pair: Pair, folder: Path, seed: str) -> Outcome:
                     if pair.processes[role] is None:
                         pair.start(role)
     game.close()
-    for moment in game.moments:
-        shutil.rmtree(moment)
     messages = sum(len(known) for known in game.told.values())
     return Outcome(sum(len(ids) for _, _, ids in game.sent), game.closings, game.rollbacks, game.lies, messages)

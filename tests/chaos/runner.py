@@ -117,26 +117,20 @@ def roll_back_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any
 
 
 def _roll_back(numbers: Iterable[int], seed: int) -> tuple[list[rollbacks.Outcome], list[str]]:
-    """Two new servers after a failure: what a sequence leaves behind may be damaged."""
     done: list[rollbacks.Outcome] = []
     failed: list[str] = []
-    todo, nursery = list(numbers), Nursery()
-    while todo:
+    nursery = Nursery()
+    for number in numbers:
         with tempfile.TemporaryDirectory() as folder:
-            pair = Pair(Path(folder), workers="1")
-            pair.nursery = nursery
-            with pair:
-                while todo:
-                    number = todo.pop(0)
-                    try:
-                        done.append(rollbacks.play(pair, Path(tempfile.mkdtemp(dir=folder)), f"{seed}/{number}"))
-                    except Exception as error:
-                        options = f"--seed {seed} --first {number} --rollbacks 1 --sequences 0 --lies 0 --fleets 0"
-                        failed.append(f"{options} --copies 0 --envelopes 0: {type(error).__name__}: {error}")
-                        traceback.print_exc()
-                        print(f"FAILED {failed[-1]}", flush=True)
-                        break
-                    print(f"rollbacks {seed}/{number}: {done[-1]}", flush=True)
+            try:
+                done.append(rollbacks.play(nursery, Path(folder) / "world", f"{seed}/{number}"))
+            except Exception as error:
+                options = f"--seed {seed} --first {number} --rollbacks 1 --sequences 0 --lies 0 --fleets 0"
+                failed.append(f"{options} --copies 0 --envelopes 0: {type(error).__name__}: {error}")
+                traceback.print_exc()
+                print(f"FAILED {failed[-1]}", flush=True)
+                continue
+        print(f"rollbacks {seed}/{number}: {done[-1]}", flush=True)
     nursery.close()
     return done, failed
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.live import Pair
 from harness.nursery import Nursery
 from tests.chaos import rollbacks
 
@@ -13,15 +12,9 @@ SEQUENCES = 3
 
 @pytest.mark.faults
 def test_whatever_is_rolled_back_a_key_meets_one_challenge(tmp_path: Path) -> None:
-    outcomes = []
     nursery = Nursery()
-    pair = Pair(tmp_path, workers="1")
-    pair.nursery = nursery
     try:
-        with pair:
-            for number in range(SEQUENCES):
-                (folder := tmp_path / str(number)).mkdir()
-                outcomes.append(rollbacks.play(pair, folder, f"1/{number}"))
+        outcomes = [rollbacks.play(nursery, tmp_path / str(number), f"1/{number}") for number in range(SEQUENCES)]
     finally:
         nursery.close()
     assert sum(outcome.rollbacks for outcome in outcomes) >= SEQUENCES
