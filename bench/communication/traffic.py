@@ -18,9 +18,11 @@ from client.tokens import hash_token, new_token
 from harness.live import Pair, name
 from harness.proxy import Count, Proxy
 from operators.setup import write_secret
+from servers.peer import COMPARE
 
 OURS = "ours"
-KINDS = ("party", "peer", "early", "analyst")  # early: servers that wait for each other ask a few times, by chance
+# Early: servers that wait for each other ask a few times, and compare their histories now and then, by chance.
+KINDS = ("party", "peer", "early", "analyst")
 NOT_YET = 503
 
 
@@ -150,7 +152,7 @@ class Counted:
 
 def _kind(route: str, status: int | None) -> str | None:
     if "/peer/" in route:
-        return "early" if status == NOT_YET else "peer"
+        return "early" if status == NOT_YET or route == COMPARE else "peer"
     if route.endswith("/ecdf"):
         return "analyst"
     return "party" if route in ("/v1/campaigns/{cid}", "/v1/campaigns/{cid}/uploads") else None

@@ -122,10 +122,12 @@ def test_questions_that_come_too_early_do_not_move_the_extrapolation(measured: F
     bodies, requests = (
         {**counts, "early": counts["early"] + 5 * each} for counts, each in ((first.bodies, 280), (first.requests, 1))
     )
-    slow = replace(first, peer=first.peer + Count(0, 5 * 400, 5 * 436, 10), bodies=bodies, requests=requests)
     handshake = measured.bare.bytes / measured.bare.connections
+    heads = first.peer.bytes - first.peer.connections * handshake - first.bodies["peer"] - first.bodies["early"]
+    head = round(heads / (first.requests["peer"] + first.requests["early"]))  # of a question and its answer
+    slow = replace(first, peer=first.peer + Count(0, 5 * head, 5 * 280, 10), bodies=bodies, requests=requests)
     calm, busy = (Model([run, *others], SMALL.bits, handshake) for run in (first, slow))
-    assert busy.worst() < 0.02 < 5 * 836 / first.total
+    assert busy.worst() < 0.02 < 5 * (head + 280) / first.total
     assert busy.row(10, 4).total == pytest.approx(calm.row(10, 4).total, rel=0.03)
 
 
