@@ -93,23 +93,15 @@ def hash_rows(rows: Bytes) -> Bytes:
 
 
 def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
-    type, count = uploads.keys.type, len(uploads.keys)
-    size = 0 if uploads.proofs is None else proof_bytes(type)
-    header = _UPLOAD.pack(
-        b"FSSU",
-        UPLOAD_VERSION,
-        type.party,
-        KEYS,
-        0,
-        campaign.digest,
-        uploads.wave,
-        count,
-        PEOPLE * count,
-        type.key_bytes,
-        size,
-    )
-    rows = [uploads.ids, uploads.others, stored_bytes(uploads.keys, uploads.proofs)]
-    return header + np.concatenate(rows, axis=1).tobytes()
+    stored, type = stored_bytes(uploads.keys, uploads.proofs), uploads.keys.type
+    return encode_rows(campaign, type, uploads.wave, uploads.ids, uploads.others, stored)
+
+
+def encode_rows(campaign: Campaign, type: KeyType, wave: int, ids: Bytes, others: Bytes, stored: Bytes) -> bytes:
+    """An envelope of what a server stores (`stored_bytes`), for who has made that already."""
+    count, sizes = len(stored), (type.key_bytes, stored.shape[1] - type.key_bytes)
+    about = UPLOAD_VERSION, type.party, KEYS, 0, campaign.digest, wave, count, PEOPLE * count
+    return _UPLOAD.pack(b"FSSU", *about, *sizes) + np.concatenate([ids, others, stored], axis=1).tobytes()
 
 
 def row_bytes(campaign: Campaign) -> int:
@@ -170,7 +162,8 @@ def decode_uploads(data: bytes, campaign: Campaign, party: int) -> Uploads:
     header, expected = _whole(data, campaign, party), campaign.key_type(party)
     rows = np.frombuffer(data, np.uint8, offset=_UPLOAD.size).reshape(header.count, -1)
     start = UPLOAD_ID_BYTES + HASH_BYTES
-    ids, others = (np.ascontiguousarray(rows[:, part]) for part in (slice(UPLOAD_ID_BYTES), slice(16, start)))
+    columns = rows[:, :UPLOAD_ID_BYTES], rows[:, UPLOAD_ID_BYTES:start]
+    ids, others = map(np.ascontiguousarray, columns)
     if header.count > 1 and len(np.unique(ids.view(f"V{UPLOAD_ID_BYTES}"))) != header.count:
         raise InvalidUpload("two uploads in one envelope have the same id")
     end = start + expected.key_bytes

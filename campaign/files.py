@@ -3,19 +3,25 @@
 import os
 import secrets
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 
 def write_durably(path: Path, data: bytes) -> None:
     """Replace a small file; the new one is on disk before it takes the name."""
-    partial = _written(path, data)
+    write_parts_durably(path, (data,))
+
+
+def write_parts_durably(path: Path, parts: Iterable[bytes]) -> None:
+    """The same with a file of any size, part by part."""
+    partial = _written(path, parts)
     partial.replace(path)
     sync_directory(path.parent)
 
 
 def write_once(path: Path, data: bytes) -> bool:
     """The same where there is no such file yet, whoever else tries at this moment; False if there is one."""
-    partial = _written(path, data)
+    partial = _written(path, (data,))
     try:
         path.hardlink_to(partial)
     except FileExistsError:
@@ -42,12 +48,12 @@ def partial_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
 
 
-def _written(path: Path, data: bytes) -> Path:
+def _written(path: Path, parts: Iterable[bytes]) -> Path:
     partial = partial_name(path)
     partial.touch(mode=0o600)
     try:
         with partial.open("wb") as file:
-            file.write(data)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
     except BaseException:

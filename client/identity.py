@@ -18,7 +18,7 @@ from client.hpke import HpkeKey
 from client.program import BadSettings
 from fss import challenge
 
-SECRET_BYTES, TAG_BYTES = 32, 16
+SECRET_BYTES, TAG_BYTES, SIGNATURE_BYTES = 32, 16, 64
 _SIGNING = b"fss-ecdf signing key 1\n"
 _HISTORY = b"fss-ecdf history 1\n"
 _HPKE = b"fss-ecdf HPKE key 1\n"

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import UPLOAD_ID_BYTES, Uploads, encode_uploads, hash_rows, stored_bytes
+from campaign.envelopes import UPLOAD_ID_BYTES, encode_rows, hash_rows, stored_bytes
 from campaign.inputs import Strata, Values
 from campaign.sealed_uploads import seal_upload
 from campaign.spec import Campaign, Placed
@@ -42,21 +42,22 @@ class Shared:
 
     def envelope(self, server: int, part: slice = slice(None)) -> bytes:
         """What one server gets of some of the values."""
-        proofs = None if self.proofs is None else self.proofs[server][part]
-        others = self.hashes[1 - server][part]
-        uploads = Uploads(self.ids[part], self.keys[server][part], others, proofs, self.wave)
-        return encode_uploads(self.campaign, uploads)
+        others, stored = self._hashes[1 - server][part], self._stored[server][part]
+        return encode_rows(self.campaign, self.keys[server].type, self.wave, self.ids[part], others, stored)
 
     def sealed(self, server: int, part: slice = slice(None)) -> bytes:
         """The same, encrypted to that server: what travels."""
         return seal_upload(self.campaign, server, self.envelope(server, part))
 
     @cached_property
-    def hashes(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Of each value, the hash of what each server gets: the other server is told it."""
-        proofs = (None, None) if self.proofs is None else self.proofs
-        first, second = (hash_rows(stored_bytes(self.keys[i], proofs[i])) for i in (0, 1))
-        return first, second
+    def _stored(self) -> list[NDArray[np.uint8]]:
+        """What each server stores of each value."""
+        return [stored_bytes(self.keys[i], None if self.proofs is None else self.proofs[i]) for i in (0, 1)]
+
+    @cached_property
+    def _hashes(self) -> list[NDArray[np.uint8]]:
+        """Of each value, the hash of what each server stores: the other server is told it."""
+        return [hash_rows(rows) for rows in self._stored]
 
 
 def share(

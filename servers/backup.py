@@ -20,7 +20,7 @@ from campaign.errors import InvalidQuery
 from campaign.files import copy_privately, sync_directory, write_durably
 from campaign.spec import TIME_FORMAT, from_base64url, to_base64url
 from campaign.wire import Message, read
-from client.identity import Identity, is_signed
+from client.identity import SIGNATURE_BYTES, Identity, is_signed
 from client.program import BadSettings
 from servers.rollback import FILE as HISTORY_FILE
 from servers.settings import Settings
@@ -32,7 +32,6 @@ MANIFEST, SIGNATURE = "manifest.json", "manifest.signature"
 DATABASE, SETTINGS, FILES = "database", "settings", "files"
 LAST = "last-backup"  # in the data folder: when, for those who look after the server
 _CONTEXT = b"fss-ecdf backup manifest 1\n"
-_SIGNATURE_BYTES = 64
 
 # In the data folder: what follows from the database, and what says something of this moment or this machine.
 _MADE_AGAIN = ("keys", "keys-chunks", "proofs", "candidates", "candidates-*", "curve", "*.partial", "*.erased")
@@ -141,7 +140,7 @@ def checked(folder: Path, settings: Settings) -> Backup:
     identity = Identity.load(settings.identity_file, settings.role)
     try:
         data = (folder / MANIFEST).read_bytes()
-        signature = from_base64url((folder / SIGNATURE).read_text().strip(), _SIGNATURE_BYTES, "a signature")
+        signature = from_base64url((folder / SIGNATURE).read_text().strip(), SIGNATURE_BYTES, "a signature")
         manifest = read(Manifest, data)
     except (OSError, ValueError, ValidationError, InvalidQuery):
         raise BadSettings(f"{folder}: this is not a complete backup that fss-server backup made") from None

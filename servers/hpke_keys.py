@@ -10,11 +10,9 @@ from campaign.hpke import Kem
 from campaign.pledges import Pledge
 from campaign.spec import Campaign, from_base64url, to_base64url
 from client.hpke import HpkeKey
-from client.identity import Identity, is_signed
+from client.identity import SIGNATURE_BYTES, Identity, is_signed
 from servers.peer import PeerClient
 from servers.storage.storage import Storage, Writer
-
-SIGNATURE_BYTES = 64
 
 
 class HpkeKeys:

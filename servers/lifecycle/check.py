@@ -12,7 +12,7 @@ for ever: both parts follow from secrets that were committed to in the campaign 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from campaign.errors import ChallengeMismatch, PeerMismatch, PeerUnavailable, Unavailable
 from campaign.spec import Campaign, check_digest, to_base64url
 from campaign.wire import CheckMessagesQuery, CheckSeed, read
-from client.identity import Identity, fits
+from client.identity import SIGNATURE_BYTES, Identity, fits
 from fss import FssError
 from fss.check import MESSAGE_BYTES, Messages, accept
 from fss.proof_file import is_whole as proofs_are_whole
@@ -33,13 +33,7 @@ from servers.compute.sums import KeyFile
 from servers.compute.worker import Check
 from servers.peer import PeerClient
 from servers.release.evidence import CHECK, Evidence
-from servers.release.statement import (
-    SIGNATURE_BYTES,
-    covered_messages,
-    messages_question,
-    require_messages_signed,
-    split,
-)
+from servers.release.statement import covered_messages, messages_question, require_messages_signed, split
 from servers.storage import objects
 from servers.storage.campaigns import Entry
 from servers.storage.entries import as_table, id_of, set_hash
@@ -165,9 +159,9 @@ class Checker:
             except FssError as error:
                 raise PeerMismatch(f"the other server's messages: {error}") from None
             question = messages_question(number, message)
-            require_messages_signed(campaign, 1 - self.role, question, answer)
-            is_genuine = partial(_is_signed, campaign, 1 - self.role, question)
-            await asyncio.to_thread(kept.keep_answer, question, answer, is_genuine)
+            require = partial(require_messages_signed, campaign, 1 - self.role, question)
+            require(answer)
+            await asyncio.to_thread(kept.keep_answer, question, answer, require)
         return Messages.concatenate(parts)
 
     def _evidence(self, campaign: Campaign, number: int, checked: bytes) -> Evidence:
@@ -198,15 +192,19 @@ class Checker:
     ) -> tuple[set[bytes], bytes]:
         """The ids that failed, and the checksum of the others. All of them are kept for an auditor."""
         rejected: set[bytes] = set()
-        hashed, done = set_hash(), 0
-        parts = list(self.storage.uploads.entries(campaign.id, number))
-        for part in parts:
-            entries = as_table(part)
-            passed = accepted[done : done + len(entries)]
-            hashed.update(entries[passed].tobytes())
-            rejected.update(id_of(entry.tobytes()) for entry in entries[~passed])
-            done += len(entries)
-        self._evidence(campaign, number, candidates.checksum).keep_entries(b"".join(parts))
+        hashed = set_hash()
+
+        def divided() -> Iterator[bytes]:
+            done = 0
+            for part in self.storage.uploads.entries(campaign.id, number):
+                entries = as_table(part)
+                passed = accepted[done : done + len(entries)]
+                hashed.update(entries[passed].tobytes())
+                rejected.update(id_of(entry.tobytes()) for entry in entries[~passed])
+                done += len(entries)
+                yield part
+
+        self._evidence(campaign, number, candidates.checksum).keep_entries(divided())
         return rejected, hashed.digest()
 
     def _keep(
@@ -252,11 +250,3 @@ def tell_messages(identity: Identity, folder: Folder, campaign: Campaign, wave: 
     if messages is None:
         raise Unavailable("these keys are not checked here yet", retry_after=2)
     return messages + identity.sign(covered_messages(identity.role, messages_question(wave, query), messages))
-
-
-def _is_signed(campaign: Campaign, server: int, question: bytes, answer: bytes) -> bool:
-    try:
-        require_messages_signed(campaign, server, question, answer)
-    except PeerMismatch:
-        return False
-    return True

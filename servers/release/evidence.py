@@ -1,11 +1,11 @@
 """What this server keeps of what the other one signed: its check messages, its statements, and every share it sent."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from campaign.errors import PeerMismatch, StorageFull
-from campaign.files import write_durably, write_once
+from campaign.files import write_durably, write_once, write_parts_durably
 from campaign.spec import to_base64url
 from servers import log
 
@@ -22,10 +22,10 @@ class Evidence:
         self.folder = folder / f"{prefix}-{to_base64url(checksum)}"
         self._bytes: int | None = None
 
-    def keep_entries(self, entries: bytes) -> None:
+    def keep_entries(self, parts: Iterable[bytes]) -> None:
         """Which uploads were checked, in their order: an auditor can tell from it which message is about which."""
         self._make()
-        write_durably(self.folder / "entries", entries)
+        write_parts_durably(self.folder / "entries", parts)
 
     def statement(self) -> bytes | None:
         path = self.folder / "statement"
@@ -41,14 +41,15 @@ class Evidence:
             return path.read_bytes()
         return data
 
-    def keep_answer(self, question: bytes, answer: bytes, is_genuine: Callable[[bytes], bool]) -> None:
+    def keep_answer(self, question: bytes, answer: bytes, require: Callable[[bytes], None]) -> None:
         """Durably, before anything is published from it. The same question never gets two answers that are signed.
 
-        One that is kept and was damaged since is replaced.
+        `require` raises PeerMismatch unless the other server signed what it is given: what is kept and was damaged
+        since is replaced.
         """
         name = hashlib.sha256(question).hexdigest()
         path = self.folder / f"{name}.answer"
-        if path.is_file() and self._is_kept(path, answer, is_genuine):
+        if path.is_file() and self._is_kept(path, answer, require):
             return
         damaged = path.is_file()
         self._make()
@@ -60,14 +61,18 @@ class Evidence:
             log.event("evidence-damaged", level="warning", answer=name)
             write_durably(path, answer)
         elif not write_once(path, answer):  # another process of this server asked the same
-            self._is_kept(path, answer, is_genuine)
+            self._is_kept(path, answer, require)
 
     @staticmethod
-    def _is_kept(path: Path, answer: bytes, is_genuine: Callable[[bytes], bool]) -> bool:
+    def _is_kept(path: Path, answer: bytes, require: Callable[[bytes], None]) -> bool:
         kept = path.read_bytes()
-        if kept != answer and is_genuine(kept):
-            raise PeerMismatch("the other server answers a question otherwise than before")
-        return kept == answer
+        if kept == answer:
+            return True
+        try:
+            require(kept)
+        except PeerMismatch:
+            return False
+        raise PeerMismatch("the other server answers a question otherwise than before")
 
     def _size(self) -> int:
         """Looked up once; then counted, by each process for itself."""

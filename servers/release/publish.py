@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from campaign.envelopes import decode_shares
 from campaign.errors import InvalidQuery, PeerMismatch, PeerUnavailable, Problem, Unavailable
-from campaign.spec import Campaign, to_base64url
+from campaign.spec import to_base64url
 from campaign.wire import PeerGroupsQuery, ShareQuery
 from client.identity import Identity
 from fss import KeyBatch
@@ -212,10 +212,10 @@ class Publisher:
         if (shares.key_set, shares.uploads) != (of.sealed.checksum, of.sealed.count):
             raise PeerMismatch("the other server answers for another set of uploads")
         question = what.encode() + b"\n" + query
-        require_signed(of.campaign, of.witnessed, question, answer)
-        is_genuine = partial(_is_signed, of.campaign, of.witnessed, question)
+        require = partial(require_signed, of.campaign, of.witnessed, question)
+        require(answer)
         async with of.keeping:
-            await asyncio.to_thread(self._evidence(of).keep_answer, question, answer, is_genuine)
+            await asyncio.to_thread(self._evidence(of).keep_answer, question, answer, require)
         return shares.elements
 
     # Statements: each server has the other's before it lets a share out
@@ -329,14 +329,6 @@ class Publisher:
 def _asked(of: Published) -> str:
     """How the other server is told which release is meant."""
     return "" if of.made.plan is None else f"?{of.made.plan.kind}={of.made.plan.at}"
-
-
-def _is_signed(campaign: Campaign, statement: Statement, question: bytes, answer: bytes) -> bool:
-    try:
-        require_signed(campaign, statement, question, answer)
-    except PeerMismatch:
-        return False
-    return True
 
 
 async def _both(one: Awaitable[Words], other: Awaitable[Words]) -> tuple[Words, Words]:

@@ -12,11 +12,10 @@ from typing import Literal
 from campaign.errors import InvalidQuery, PeerMismatch
 from campaign.spec import Campaign, from_base64url, to_base64url
 from campaign.wire import Bytes32, Digest, Message, read
-from client.identity import Identity, is_signed
+from client.identity import SIGNATURE_BYTES, Identity, is_signed
 from servers.release.noised import Source
 from servers.storage.waves import UploadSet
 
-SIGNATURE_BYTES = 64
 _STATEMENT, _SHARES = b"fss-ecdf statement 1\n", b"fss-ecdf signed shares 1\n"
 _MESSAGES, _NOISE = b"fss-ecdf signed check messages 1\n", b"fss-ecdf noise commitment 1\n"
 

@@ -19,11 +19,11 @@ import pytest
 from campaign.envelopes import leaf
 from campaign.spec import Campaign
 from campaign.wire import CheckMessagesQuery
+from client.identity import SIGNATURE_BYTES
 from fss.check import MESSAGE_BYTES
 from harness.live import Pair
 from harness.postgres import Postgres
 from programs.server import main as server_main
-from servers.release.statement import SIGNATURE_BYTES
 from tests.servers.test_bad_peers import peer_call
 from tests.servers.waves import close, until_released, wave_campaign
 
