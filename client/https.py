@@ -112,11 +112,7 @@ class Server:
                 time.sleep(wait)
                 came: Came
                 try:
-                    with client.stream(method, url, **more) as answer:
-                        whole = _Whole(self.name, answer, most)
-                        for part in answer.iter_bytes():
-                            whole.add(part)
-                    came = whole.answer()
+                    came = bounded(client, self.name, method, url, most=most, **more)
                 except httpx.HTTPError as error:
                     came = error
                 wait = loop.send(came)
@@ -188,6 +184,15 @@ class Server:
         if problem is None:
             return PeerMismatch(f"{self.name} answered {came.status_code}, which is no answer of this protocol")
         return type(problem)(self.prefix + problem.detail)
+
+
+def bounded(client: httpx.Client, name: str, method: str, url: str, *, most: int, **more: Any) -> httpx.Response:
+    """The answer to one request, whatever it says, of at most so many bytes; `name` is the server's, for messages."""
+    with client.stream(method, url, **more) as answer:
+        whole = _Whole(name, answer, most)
+        for part in answer.iter_bytes():
+            whole.add(part)
+    return whole.answer()
 
 
 class _Whole:

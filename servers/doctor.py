@@ -22,13 +22,13 @@ from campaign.errors import Problem, parse_problem
 from campaign.reading import parse_json
 from campaign.spec import TIME_FORMAT, to_base64url
 from campaign.text import all_shown
-from client import https
 from client.identity import Identity
 from client.program import BadSettings
 from fss import backend
 from servers.backup import LAST
 from servers.certificates import expiry
 from servers.hpke_keys import is_lost
+from servers.peer import PeerForCommands
 from servers.rollback import RollbackGuard
 from servers.settings import Cluster, Settings, load
 from servers.storage import dialects
@@ -246,9 +246,8 @@ def _free(db: Connection) -> int | None:
 
 def peer(settings: Settings, identity: Identity, now: datetime) -> Iterator[Finding]:
     try:
-        options = https.options(settings.peer_token(), settings.peer.ca, settings.peer.timeout_s)
-        with httpx.Client(base_url=str(settings.peer.url), **options) as client:
-            answer = client.get("/v1/peer/about")
+        with closing(PeerForCommands(settings)) as other:
+            answer = other.get("/v1/peer/about")
     except httpx.HTTPError as error:
         why = "its certificate is not of peer-ca.pem" if "CERTIFICATE" in str(error) else type(error).__name__
         yield Finding("peer", WRONG, f"{settings.peer.url} cannot be reached ({why})")

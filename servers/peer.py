@@ -10,10 +10,25 @@ from campaign.reading import parse_json
 from campaign.spec import Campaign, to_base64url
 from client import https
 from servers.rollback import HEADER, RollbackGuard
-from servers.settings import Peer
+from servers.settings import Peer, Settings
 
 RETRY_AFTER_S = 5
 COMPARE = "/v1/peer/history"
+
+
+class PeerForCommands:
+    """The other server, as a command on this server's machine asks it."""
+
+    def __init__(self, settings: Settings) -> None:
+        options = https.options(settings.peer_token(), settings.peer.ca, settings.peer.timeout_s)
+        self._client = httpx.Client(base_url=str(settings.peer.url), **options)
+
+    def get(self, path: str) -> httpx.Response:
+        """Whatever it answers, of at most a mebibyte. Raises httpx.HTTPError, or a problem where it is longer."""
+        return https.bounded(self._client, "the other server", "GET", path, most=1 << 20)
+
+    def close(self) -> None:
+        self._client.close()
 
 
 class PeerClient:

@@ -15,9 +15,9 @@ import httpx
 from campaign.errors import PeerMismatch, PeerUnavailable, Refused, parse_problem
 from campaign.reading import parse_json
 from campaign.spec import TIME_FORMAT, to_base64url
-from client import https
 from client.identity import Identity
 from client.program import BadSettings
+from servers.peer import COMPARE, PeerForCommands
 from servers.rollback import HEADER, RollbackGuard, Told
 from servers.settings import Settings
 from servers.storage.actions import Action
@@ -33,15 +33,14 @@ class Other:
     """The other server, asked from this server's machine."""
 
     def __init__(self, settings: Settings) -> None:
-        options = https.options(settings.peer_token(), settings.peer.ca, settings.peer.timeout_s)
-        self._client = httpx.Client(base_url=str(settings.peer.url), **options)
+        self._peer = PeerForCommands(settings)
 
     def close(self) -> None:
-        self._client.close()
+        self._peer.close()
 
     def _get(self, path: str) -> httpx.Response:
         try:
-            return self._client.get(path)
+            return self._peer.get(path)
         except httpx.HTTPError as error:
             raise PeerUnavailable(
                 f"the other server cannot be asked ({type(error).__name__}), and only it knows what was done after "
@@ -50,7 +49,7 @@ class Other:
 
     def seen(self) -> tuple[Mark, ...]:
         """What it has seen of this server's history, the newest at the end."""
-        answer = self._get("/v1/peer/history")
+        answer = self._get(COMPARE)
         said = answer.headers.get(HEADER)
         if answer.status_code != 200 or said is None:
             raise PeerMismatch("the other server does not say what it has seen of this one's history")

@@ -143,6 +143,19 @@ def test_no_program_reads_an_answer_without_end(pair: Pair, tmp_path: Path, monk
         assert "bytes that the answer may have [peer-mismatch]" in one.stderr
 
 
+def test_no_command_of_a_server_reads_the_other_one_without_end(pair: Pair) -> None:
+    settings = pair.folder / "server1" / "server.toml"
+    with answering(pair.folder / "server0", lambda _: (200, _endless())) as url:
+        config = settings.with_name("endless.toml")
+        config.write_text(settings.read_text().replace(pair.url(0), url))
+        config.chmod(0o600)
+        shown = call(server, "recovery", "show", "--config", str(config))
+        looked = call(server, "doctor", "--config", str(config))
+    assert shown.returncode == 75
+    for said in (shown.stderr, looked.stdout):
+        assert "the other server sends more than the 1048576 bytes that the answer may have" in said
+
+
 def test_a_packed_answer_is_refused_before_it_is_unpacked() -> None:
     packed = httpx.MockTransport(lambda _: httpx.Response(200, headers={"Content-Encoding": "br"}, content=b"x"))
     with httpx.Client(transport=packed) as client, pytest.raises(PeerMismatch, match="packs its answers"):
@@ -158,7 +171,7 @@ class _Table(Tabular):
 
 
 def test_a_stratum_starts_no_formula_in_a_spreadsheet() -> None:
-    """The audit's: a stratum called =cmd|... was the beginning of a cell."""
+    """A stratum called =cmd|... was the beginning of a cell."""
     text = _Table().to_csv()
     for separator in ",;":
         cells = [cell for row in csv.reader(io.StringIO(text), delimiter=separator) for cell in row]
