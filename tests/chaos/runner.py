@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.live import Pair
 from harness.nursery import Nursery
@@ -19,6 +19,8 @@ from tests.chaos.sequence import STEPS, Outcome, Sequence
 from tests.chaos.world import World
 
 PART = 100_000
+
+T = TypeVar("T")
 
 
 def simulate(numbers: Iterable[int], seed: int, steps: int = STEPS) -> tuple[list[Outcome], list[str]]:
@@ -50,15 +52,8 @@ def fleet_all(first: int, count: int, seed: int) -> dict[str, Any]:
     started, done, failed = time.monotonic(), list[fleet.Outcome](), list[str]()
     for number in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                done.append(fleet.play(Path(folder), f"{seed}/{number}", fleet.Size()))
-            except Exception as error:
-                options = f"--seed {seed} --first {number} --fleets 1 --sequences 0 --lies 0 --copies 0 --envelopes 0"
-                failed.append(f"{options}: {type(error).__name__}: {error}")
-                traceback.print_exc()
-                print(f"FAILED {failed[-1]}", flush=True)
-                continue
-        print(f"fleet {seed}/{number}: {done[-1]}", flush=True)
+            play = partial(fleet.play, Path(folder), f"{seed}/{number}", fleet.Size())
+            _try(play, "fleets", seed, number, done, failed)
     kills: dict[str, int] = {}
     for outcome in done:
         for kind, times in outcome.kills.items():
@@ -72,6 +67,22 @@ def fleet_all(first: int, count: int, seed: int) -> dict[str, Any]:
         "answers": sum(o.answers for o in done),
         "seconds": round(time.monotonic() - started),
     }
+
+
+PARTS = ("sequences", "lies", "rollbacks", "fleets", "copies", "envelopes")
+
+
+def _try(play: Callable[[], T], part: str, seed: int, number: int, done: list[T], failed: list[str]) -> None:
+    """Add what came of one game, or the options that play it again."""
+    try:
+        done.append(play())
+    except Exception as error:
+        options = " ".join(f"--{name} {int(name == part)}" for name in PARTS)
+        failed.append(f"--seed {seed} --first {number} {options}: {type(error).__name__}: {error}")
+        traceback.print_exc()
+        print(f"FAILED {failed[-1]}", flush=True)
+        return
+    print(f"{part} {seed}/{number}: {done[-1]}", flush=True)
 
 
 def lie_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any]:
@@ -101,13 +112,8 @@ def _lie(numbers: Iterable[int], seed: int) -> tuple[list[lies.Outcome], list[st
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), workers="1") as pair:
         for number in numbers:
-            try:
-                done.append(lies.play(pair, Path(tempfile.mkdtemp(dir=folder)), f"{seed}/{number}"))
-            except Exception as error:
-                options = f"--seed {seed} --first {number} --lies 1 --sequences 0 --copies 0 --envelopes 0"
-                failed.append(f"{options}: {type(error).__name__}: {error}")
-                traceback.print_exc()
-                print(f"FAILED {failed[-1]}", flush=True)
+            play = partial(lies.play, pair, Path(tempfile.mkdtemp(dir=folder)), f"{seed}/{number}")
+            _try(play, "lies", seed, number, done, failed)
     return done, failed
 
 
@@ -122,15 +128,8 @@ def _roll_back(numbers: Iterable[int], seed: int) -> tuple[list[rollbacks.Outcom
     nursery = Nursery()
     for number in numbers:
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                done.append(rollbacks.play(nursery, Path(folder) / "world", f"{seed}/{number}"))
-            except Exception as error:
-                options = f"--seed {seed} --first {number} --rollbacks 1 --sequences 0 --lies 0 --fleets 0"
-                failed.append(f"{options} --copies 0 --envelopes 0: {type(error).__name__}: {error}")
-                traceback.print_exc()
-                print(f"FAILED {failed[-1]}", flush=True)
-                continue
-        print(f"rollbacks {seed}/{number}: {done[-1]}", flush=True)
+            play = partial(rollbacks.play, nursery, Path(folder) / "world", f"{seed}/{number}")
+            _try(play, "rollbacks", seed, number, done, failed)
     nursery.close()
     return done, failed
 
