@@ -51,6 +51,15 @@ class Backend(Protocol):
         Points are sorted and distinct; None is the whole domain.
         """
 
+    def table_expand(self, key: bytes, seed: bytes, first: int, out: Words) -> None:
+        """Fill `out` with the elements of a key and a seed, from block `first` on (`fss/table_words.py`)."""
+
+    def table_dot(self, words: Words, weights: Words) -> tuple[int, int]:
+        """The sum of words times weights, and the sum of the words, all canonical."""
+
+    def table_add(self, words: Words, factor: int, sums: Words) -> None:
+        """Add factor times words to the sums, all canonical."""
+
 
 def _numpy() -> Backend:
     from fss.numpy_backend import NumpyBackend

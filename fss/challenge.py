@@ -50,17 +50,17 @@ def _earlier(seed: bytes, campaign: bytes, waves: int) -> bytes:
     return seed
 
 
-def commitment(party: int, campaign: bytes, seed: bytes) -> bytes:
+def commitment(server: int, campaign: bytes, seed: bytes) -> bytes:
     """What stands in the campaign: it binds the server to its seed and hides it."""
-    if party not in (0, 1):
-        raise DomainError(f"party must be 0 or 1, got {party!r}")
-    opened = bytes([party]) + _exactly(campaign, "a campaign's id") + _exactly(seed, "a check seed")
+    if server not in (0, 1):
+        raise DomainError(f"server must be 0 or 1, got {server!r}")
+    opened = bytes([server]) + _exactly(campaign, "a campaign's id") + _exactly(seed, "a check seed")
     return hashlib.sha256(_COMMITMENT + opened).digest()
 
 
-def fits(committed: bytes, party: int, campaign: bytes, seed: bytes, wave: int = 0) -> bool:
+def verify_commitment(committed: bytes, server: int, campaign: bytes, seed: bytes, wave: int = 0) -> bool:
     """Whether a seed is the one that was committed to for a wave."""
-    return hmac.compare_digest(committed, commitment(party, campaign, _earlier(seed, campaign, wave)))
+    return hmac.compare_digest(committed, commitment(server, campaign, _earlier(seed, campaign, wave)))
 
 
 def _exactly(data: bytes, what: str) -> bytes:
@@ -78,11 +78,14 @@ class Weights:
 
     @cached_property
     def limbs(self) -> Words:
-        """For the native kernel, node by node: the low 30 bits of each weight, the high 31, the low ones doubled, then
-        the control bit's weight, and 1, by which control bits are counted."""
+        """For the native kernel, node by node (`fss/native/weigh.h`): the low 30 bits of each weight doubled, the low
+        ones, the high 31; the control bit's weight, and 1, by which control bits are counted; of 2^18 times each
+        weight, the low 52 bits and the high 9."""
         low, high = self.hashes & np.uint64((1 << 30) - 1), self.hashes >> np.uint64(30)
-        control = self.control, np.ones_like(self.control)
-        return np.ascontiguousarray(np.concatenate([low, high, low * np.uint64(2), control]).T)
+        scaled = field.mul(self.hashes, np.array(1 << 18, np.uint64))
+        limbs = [low * np.uint64(2), low, high, self.control[np.newaxis], np.ones_like(self.control)[np.newaxis]]
+        limbs += [scaled & np.uint64((1 << 52) - 1), scaled >> np.uint64(52)]
+        return np.ascontiguousarray(np.concatenate(limbs).T)
 
 
 @dataclass(frozen=True, repr=False)

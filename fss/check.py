@@ -107,7 +107,7 @@ def _require_fitting(keys: KeyBatch, proofs: Proofs, challenge: Challenge) -> No
 
 def _messages(keys: KeyBatch, proofs: Proofs, challenge: Challenge, seen: Words) -> Words:
     steps = seen[STEPS:]
-    own = field.neg(steps) if keys.type.party else steps
+    own = field.neg(steps) if keys.type.server else steps
     f = field.weigh(challenge.lagrange, np.concatenate([proofs.w[np.newaxis], own]))
     q = field.weigh(challenge.lagrange, proofs.q)
     return np.stack([_digest(keys, proofs, challenge, seen), f, q])
@@ -115,7 +115,7 @@ def _messages(keys: KeyBatch, proofs: Proofs, challenge: Challenge, seen: Words)
 
 def _digest(keys: KeyBatch, proofs: Proofs, challenge: Challenge, seen: Words) -> Words:
     corrected = field.mul(seen[CONTROLS], field.weigh(challenge.rho, proofs.corrections))
-    total = field.canonical(field.total(seen[STEPS:], axis=0) + np.uint64(keys.type.party))
+    total = field.canonical(field.total(seen[STEPS:], axis=0) + np.uint64(keys.type.server))
     common = np.concatenate([keys.words[CONTROL:], proofs.corrections])
     parts = [field.mul(total, challenge.total), field.weigh_halves(challenge.common[0], challenge.common[1], common)]
     return field.add_all([field.sub(seen[HASHED], corrected), *parts])

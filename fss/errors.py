@@ -6,6 +6,8 @@ FssError
 +-- KeyFormatError    bytes or a file that are not exactly one well-formed batch of keys
 |   +-- KeyMismatchError  keys that do not belong together (scheme, domain, party, campaign)
 +-- CheckFormatError  bytes that are not well-formed proofs or messages of a check
++-- TableFormatError  bytes that are not exactly the words of one table
++-- SelfCheckError    a table that its own maker's check does not accept; nothing was sent
 +-- BackendError      FSS_BACKEND asks for what is not here
 """
 
@@ -32,6 +34,14 @@ class KeyFormatError(FssError):
 
 class CheckFormatError(FssError):
     """Bytes that are not exactly as many well-formed proofs, or messages of a check, as were expected."""
+
+
+class TableFormatError(FssError):
+    """Bytes that are not exactly the words, the seed or the messages of one table."""
+
+
+class SelfCheckError(FssError):
+    """What was just made is wrong: an error of this machine or of this program, not of what was given."""
 
 
 class KeyMismatchError(KeyFormatError):

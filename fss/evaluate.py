@@ -29,9 +29,9 @@ def _distinct(points: ArrayLike, keys: KeyBatch) -> tuple[Points, Index]:
     return distinct, np.asarray(back, np.int64)
 
 
-def _signed(shares: Words, party: int) -> Words:
+def _signed(shares: Words, server: int) -> Words:
     """BCG+21 Fig. 3: party 1 contributes the negative of what it collected."""
-    return field.neg(shares) if party else shares
+    return field.neg(shares) if server else shares
 
 
 def _each(keys: KeyBatch, points: Points | None) -> Words:
@@ -41,7 +41,7 @@ def _each(keys: KeyBatch, points: Points | None) -> Words:
     for start in range(0, len(keys), chunk):
         part = slice(start, start + chunk)
         evaluation.each(keys[part], shares[:, part])
-    return _signed(shares, keys.type.party)
+    return _signed(shares, keys.type.server)
 
 
 def _sums(keys: KeyBatch, points: Points | None, threads: int) -> Words:
@@ -70,13 +70,13 @@ def _summed(keys: KeyBatch, points: Points | None, threads: int, add: Callable[[
         return evaluation.sums()
 
     if workers == 1:
-        return _signed(run(), keys.type.party)
+        return _signed(run(), keys.type.server)
     with ThreadPoolExecutor(workers) as pool:
         try:
             sums = [done.result() for done in [pool.submit(run) for _ in range(workers)]]
         finally:
             waiting.clear()  # after an interruption, threads finish what they are at and no more
-    return _signed(field.add_all(sums), keys.type.party)
+    return _signed(field.add_all(sums), keys.type.server)
 
 
 def _taken(waiting: deque[int]) -> Iterator[int]:

@@ -57,15 +57,15 @@ class KeyType:
 
     scheme: Scheme
     bits: int
-    party: int
+    server: int
     binder: bytes
 
     def __post_init__(self) -> None:
         if not isinstance(self.scheme, Scheme):
             raise DomainError(f"scheme must be a Scheme, got {self.scheme!r}")
         check_bits(self.bits)
-        if type(self.party) is not int or self.party not in (0, 1):
-            raise DomainError(f"party must be 0 or 1, got {self.party!r}")
+        if type(self.server) is not int or self.server not in (0, 1):
+            raise DomainError(f"server must be 0 or 1, got {self.server!r}")
         if not isinstance(self.binder, bytes) or not self.binder:
             raise ShapeError("the binder must be the campaign's nonce, as non-empty bytes")
 
@@ -95,7 +95,7 @@ class KeyType:
 
     @cached_property
     def header(self) -> bytes:
-        return bytes((VERSION, self.scheme, self.bits, self.party)) + binder_tag(self.binder)
+        return bytes((VERSION, self.scheme, self.bits, self.server)) + binder_tag(self.binder)
 
     def level(self, i: int) -> int:
         """The first word of level i; level(depth) is the first leaf word."""
@@ -115,7 +115,7 @@ class KeyType:
         header = np.frombuffer(self.header, np.uint64)
         least, most = np.zeros(1 + self.words, np.uint64), np.append(header, self.largest)
         least[0], root = header[0], 1 + ROOT_LO
-        if self.party:
+        if self.server:
             least[root] = TOP_BIT
         else:
             most[root] = TOP_BIT - np.uint64(1)
@@ -128,9 +128,9 @@ class KeyType:
 
 
 @lru_cache(maxsize=256)
-def key_type(scheme: str, bits: int, party: int, binder: bytes) -> KeyType:
+def key_type(scheme: str, bits: int, server: int, binder: bytes) -> KeyType:
     """Of a scheme by its name. Kept: an upload of one key asks for it several times."""
-    return KeyType(Scheme[scheme.upper()], bits, party, binder)
+    return KeyType(Scheme[scheme.upper()], bits, server, binder)
 
 
 def check_bits(bits: int) -> None:
@@ -156,7 +156,7 @@ class KeyBatch:
 
     def __repr__(self) -> str:
         t = self.type
-        return f"<KeyBatch {t.scheme.name} keys={len(self)} bits={t.bits} party={t.party} key_bytes={t.key_bytes}>"
+        return f"<KeyBatch {t.scheme.name} keys={len(self)} bits={t.bits} server={t.server} key_bytes={t.key_bytes}>"
 
     def __getitem__(self, part: slice) -> "KeyBatch":
         if not isinstance(part, slice) or part.step not in (None, 1):
@@ -209,8 +209,8 @@ class KeyBatch:
 
     def check_roots(self) -> None:
         """Raise unless every root has the party's control bit."""
-        good = self.words[ROOT_LO] >> np.uint64(63) == self.type.party
-        self._check(good, ROOT_LO, f"a top bit equal to party {self.type.party}")
+        good = self.words[ROOT_LO] >> np.uint64(63) == self.type.server
+        self._check(good, ROOT_LO, f"a top bit equal to server {self.type.server}")
 
     def check_canonical(self) -> None:
         """Raise unless every field of every key has its one legal form."""
@@ -283,7 +283,7 @@ def _parse_header(header: bytes, binder: bytes) -> KeyType:
     if not 1 <= bits <= MAX_BITS:
         raise KeyFormatError(f"key domain bits must be 1 to {MAX_BITS}, got {bits}")
     if party > 1:
-        raise KeyFormatError(f"key party must be 0 or 1, got {party}")
+        raise KeyFormatError(f"key server must be 0 or 1, got {party}")
     tag = binder_tag(binder)
     if header[4:8] != tag:
         raise KeyMismatchError(f"the key is of another campaign: its tag is {header[4:8].hex()}, expected {tag.hex()}")
@@ -292,7 +292,7 @@ def _parse_header(header: bytes, binder: bytes) -> KeyType:
 
 def require_same(expected: KeyType, given: KeyType) -> None:
     """Raise unless keys of these types may be used together."""
-    for name in ("scheme", "bits", "party"):
+    for name in ("scheme", "bits", "server"):
         want, have = getattr(expected, name), getattr(given, name)
         if want != have:
             raise KeyMismatchError(f"keys of {name} {have!r} where {name} {want!r} was expected")

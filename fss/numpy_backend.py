@@ -15,6 +15,7 @@ from fss.keys import KeyBatch, KeyType
 from fss.observe import Observer
 from fss.path import Ends, Fill, Path
 from fss.plan import Index, Plan, Points, points_plan, whole_domain
+from fss.prg import stream
 from fss.proof import Prover
 from fss.walk import Sink, Walker
 
@@ -90,6 +91,15 @@ class NumpyBackend:
         chunk, width = _shape(keys, 1 << type.bits if points is None else points.size)
         plan = whole_domain(type, width) if points is None else points_plan(type, points, width)
         return chunk, lambda: NumpyEvaluation(plan, chunk)
+
+    def table_expand(self, key: bytes, seed: bytes, first: int, out: Words) -> None:
+        out[...] = field.canonical(np.frombuffer(stream(key, seed, 8 * out.size, first), np.uint64) & field.MASK)
+
+    def table_dot(self, words: Words, weights: Words) -> tuple[int, int]:
+        return int(field.total(field.mul(words, weights))), int(field.total(words))
+
+    def table_add(self, words: Words, factor: int, sums: Words) -> None:
+        sums[...] = field.add(sums, field.mul(words, np.array(factor, np.uint64)))
 
 
 def _shape(keys: int, answers: int) -> tuple[int, int]:

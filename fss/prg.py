@@ -58,8 +58,8 @@ def as_bytes(rows: Words) -> memoryview:
     return rows.data.cast("B")
 
 
-def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
-    """The first bytes of the draft's stream for one seed: the whole construction, for any number of blocks."""
+def stream(key: bytes, seed: bytes, length: int, first: int = 0) -> bytes:
+    """Bytes of the draft's stream for one seed under its AES key, from block `first` on."""
     if len(seed) != SEED_BYTES:
         raise ShapeError(f"a seed has {SEED_BYTES} bytes, got {len(seed)}")
     if not length:
@@ -67,10 +67,15 @@ def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
     lo, hi = np.frombuffer(seed, np.uint64)
     blocks = -(-length // 16)
     rows = np.empty((blocks, 2), np.uint64)
-    sigma(lo ^ np.arange(blocks, dtype=np.uint64), np.full(blocks, hi), rows)
-    stream = np.empty_like(rows)
-    Aes(dst, binder).encrypt(as_bytes(rows), as_bytes(stream))
-    return (stream ^ rows).tobytes()[:length]
+    sigma(lo ^ np.arange(first, first + blocks, dtype=np.uint64), np.full(blocks, hi), rows)
+    hashed = np.empty_like(rows)
+    AES.new(key, AES.MODE_ECB).encrypt(as_bytes(rows), output=as_bytes(hashed))
+    return (hashed ^ rows).tobytes()[:length]
+
+
+def xof(dst: bytes, binder: bytes, seed: bytes, length: int) -> bytes:
+    """The first bytes of the draft's stream for one seed: the whole construction, for any number of blocks."""
+    return stream(derive_key(dst, binder), seed, length)
 
 
 LEAVES = b"left", b"right", b"value", b"leaf 3", b"leaf 4", b"leaf 5", b"leaf 6", b"leaf 7"

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from analyst import bands, public, report
+from analyst.estimation import bands, public_constraints
+from analyst.present import report
 from analyst.release import Release
 from bench.measure import best_in_turn
 from bench.output import Result
-from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.simulate import both_servers
 
 
 def results(args: argparse.Namespace) -> list[Result]:
@@ -25,10 +26,10 @@ def _campaign(**fields: object) -> Campaign:
 
 def _publish(spec: Campaign, values: object, strata: list[str] | None, seed: int) -> Release:
     """Values, with the noise of two servers."""
-    placed = spec.place(values, strata)
+    placed = spec.to_positions(values, strata)
     counts = np.cumsum(np.bincount(placed.positions, minlength=1 << spec.bits)).astype(np.float64)
     noise = both_servers(spec.noise, 1, spec.bits, np.random.default_rng(seed))[0]
-    return Release.of_whole(spec, placed.positions.size, counts + noise)
+    return Release.from_curve(spec, placed.positions.size, counts + noise)
 
 
 def _band(seed: int) -> Result:
@@ -37,7 +38,7 @@ def _band(seed: int) -> Result:
     spec = _campaign(grid=grid)
     values = np.random.default_rng(seed).integers(0, 1 << 20, 100_000).clip(max=(1 << 20) - 2)
     release = _publish(spec, values, None, seed)
-    public._facts.cache_clear()
+    public_constraints._facts.cache_clear()
     bands._of_whole_tree.cache_clear()
     took = best_in_turn({"band": lambda: release.curve().band()}, 1)["band"]
     return Result.at_most("band_1m_s", took, 5, "a curve of 2^20 - 1 thresholds, smoothed, with its population band")

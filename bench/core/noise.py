@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from bench.measure import best_in_turn
 from bench.output import Result
-from campaign.noise import tables
-from campaign.noise.mechanism import Mechanism
-from campaign.noise.paper_tree import PaperTree
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.noise import tables
+from fss_ecdf.campaign.noise.mechanism import Mechanism
+from fss_ecdf.campaign.noise.paper_tree import PaperTree
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree, _splits
 
 DEPTH = 15

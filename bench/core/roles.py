@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from analyst import smooth
-from analyst.limited import limited
+from analyst.estimation import smooth
+from analyst.estimation.limited import limited
 from bench.figures.synthetic import published
 from bench.measure import best_in_turn
 from bench.output import Result
-from campaign.noise.mechanism import SERVERS
-from campaign.noise.slice_tree import SliceTree
-from campaign.spec import Campaign
-from dealer.derive import Source
-from dealer.records import Options, from_file
-from dealer.sending import BATCH
-from harness.live import pledges
+from dealer.input_rows import Options, from_file
+from dealer.upload_client import BATCH
+from dealer.upload_secrets import UploadSecrets
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.mechanism import SERVERS
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
+from tests.harness.server_pair import commitments
 
 DEPTH = 15
 PAPER, OURS = "paper-tree", "slice-tree"
@@ -105,17 +105,19 @@ def million(seed: int) -> None:
 def _dealer(args: argparse.Namespace) -> Result:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << 16) - 1}
     about = {"title": "Dealer", "question": "How much CPU?", "epsilon": 1.0}
-    campaign = Campaign.from_dict({**about, "id": bytes(32), "grid": grid, "servers": pledges(bytes(32))})
+    campaign = Campaign.from_dict(
+        {**about, "id": bytes(32), "grid": grid, "server_commitments": commitments(bytes(32))}
+    )
     rng = np.random.default_rng(args.seed)
     text = "value\n" + "\n".join(map(str, rng.integers(0, 1 << 16, 100_000))) + "\n"
     best = float("inf")
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
-        placed = from_file(text.encode(), Options("value"), campaign.grid.is_value).place(campaign)
-        shared = Source.of(bytes(32), "bench").shared(0, 0, placed.positions, campaign, 0)
+        placed = from_file(text.encode(), Options("value"), campaign.grid.is_value).to_positions(campaign)
+        shared = UploadSecrets.of(bytes(32), "bench").make_keys(0, 0, placed.positions, campaign, 0)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):
-                shared.sealed(server, slice(first, first + BATCH))
+                shared.sealed(server, "bench", slice(first, first + BATCH))
         best = min(best, time.process_time() - start)
     what = "CPU seconds of a dealer for 100 000 values, D = 16: CSV to encrypted uploads for both servers"
     return Result.at_most("dealer_100k_cpu_s", best, 1.5, what)

@@ -1,4 +1,5 @@
-"""python -m bench core: keys against raw AES and sycret, noise against OpenDP, smoothing against cvxopt, in one run."""
+"""python -m bench core: keys against raw AES and sycret, tables against keys, noise against OpenDP, smoothing against
+cvxopt, in one run."""
 
 import argparse
 import subprocess
@@ -6,7 +7,7 @@ import sys
 from pathlib import Path
 
 from bench import output
-from bench.core import analysis, kernel, keys, noise, roles
+from bench.core import analysis, kernel, keys, noise, roles, tables
 from bench.output import Result, print_table, write_json
 from fss import dcf
 from fss.backends import using
@@ -21,7 +22,7 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     results = [*keys.against_aes(args), *kernel.results(args), *keys.against_sycret(args), _memory(args)]
-    results += [*noise.results(args), *roles.results(args), *analysis.results(args)]
+    results += [*tables.results(args), *noise.results(args), *roles.results(args), *analysis.results(args)]
     print_table(results)
     write_json(args.json, results, args.seed)
     return 0

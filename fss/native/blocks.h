@@ -8,44 +8,71 @@
 enum { LOT = BLOCKS_PER_VECTOR == 4 ? 4 : 8, LOT_LANES = LOT * BLOCKS_PER_VECTOR, PART = 2 * SMALL_GROUP };
 
 /* As many vectors of lanes as hide the latency of an AES instruction: sigma of their seeds, control bits as masks. Of the
- * widest vectors four are enough, and more work of other kinds is within the processor's reach between two hashes. */
+ * widest vectors four are enough, and of others where there is more to do than AES, as in a check: HALF a lot. */
+enum { HALF = 4, HALF_LANES = HALF * BLOCKS_PER_VECTOR };
+
 struct lot {
     V sigma[LOT];
     MASK t[LOT];
 };
 
-INLINE void load_lot(struct lot *lot, const uint64_t *seeds)
+INLINE void load_vectors(struct lot *lot, const uint64_t *seeds, int vectors)
 {
     const V none = {0}, second_words = UNPACKLO(none, ~none);
-    UNROLL for (int i = 0; i < LOT; i++) {
+    UNROLL for (int i = 0; i < vectors; i++) {
         V seed = load(seeds + i * WORDS);
         lot->sigma[i] = SWAP(seed) ^ (seed & second_words);
         lot->t[i] = MASK_OF(UNPACKLO(seed, seed));
     }
 }
 
+INLINE void load_lot(struct lot *lot, const uint64_t *seeds) { load_vectors(lot, seeds, LOT); }
+
+/* AES of a lot's sigma, which is its hash but for adding sigma. */
+INLINE void aes_lot(const struct lot *lot, const uint8_t round[ROUND_KEYS][16], V out[], int vectors)
+{
+    UNROLL for (int i = 0; i < vectors; i++) out[i] = lot->sigma[i];
+    aes(out, vectors, round);
+}
+
 INLINE void hash_lot(const struct lot *lot, const uint8_t round[ROUND_KEYS][16], V out[LOT])
 {
-    UNROLL for (int i = 0; i < LOT; i++) out[i] = lot->sigma[i];
-    aes(out, LOT, round);
+    aes_lot(lot, round, out, LOT);
     UNROLL for (int i = 0; i < LOT; i++) out[i] ^= lot->sigma[i];
 }
 
-/* The sum of vectors of at most 2p, less 4 in all for every four: at most p + 7 for as many. */
-INLINE V lot_sum(const V x[LOT])
+/* Other work with vector i of a lot. */
+typedef void Work(void *with, int i);
+
+/* AES as above, and the work that an earlier one has left. For half a lot the work stands between the rounds: a processor
+ * may divide instructions among its units as they come, and would give a run of others to those that do AES. For more
+ * vectors it stands before them, since registers are few. */
+INLINE void aes_beside(const struct lot *lot, const uint8_t round[ROUND_KEYS][16], V out[], int vectors, Work *work,
+                       void *with)
 {
-    V sum = {0};
-    UNROLL for (int i = 0; i < LOT; i += 4) sum += fold(x[i] + x[i + 1] + x[i + 2] + x[i + 3]);
-    return sum;
+    if (vectors > HALF) {
+        UNROLL for (int i = 0; i < vectors; i++) work(with, i);
+        aes_lot(lot, round, out, vectors);
+        return;
+    }
+    UNROLL for (int i = 0; i < HALF; i++) out[i] = lot->sigma[i];
+    UNROLL for (int r = 0; r < ROUND_KEYS; r++) {
+        aes_round(out, HALF, round, r);
+        if (r % 2 && r / 2 < HALF) work(with, r / 2);
+    }
 }
 
-/* A total of such sums takes six before it must be folded, which need not be for wide vectors. */
-enum { LOTS = SMALL_GROUP / LOT_LANES, FOLD_LOTS_EVERY = 6 / (LOT / 4) };
+/* A total over a group takes six words of at most p + 7 before it must be folded, which need not be for wide vectors. */
+enum { FOLD_TOTAL_EVERY = 6, FOURS = SMALL_GROUP / (4 * BLOCKS_PER_VECTOR) };
 
-INLINE V counted_lot(V total, V sum, size_t k)
+/* Add vector i of the lot that begins with lane k to a total: `sum` is of up to four, of at most 2p each, less 4 in all. */
+INLINE void count_vector(V *total, V *sum, V x, int i, size_t k)
 {
-    int must_fold = (int)LOTS > FOLD_LOTS_EVERY && k / LOT_LANES % FOLD_LOTS_EVERY == FOLD_LOTS_EVERY - 1;
-    return must_fold ? fold(total + sum) : total + sum;
+    *sum = i % 4 ? *sum + x : x;
+    if (i % 4 != 3) return;
+    size_t four = (k / BLOCKS_PER_VECTOR + i) / 4;
+    *total += fold(*sum);
+    if ((int)FOURS > FOLD_TOTAL_EVERY && four % FOLD_TOTAL_EVERY == FOLD_TOTAL_EVERY - 1) *total = fold(*total);
 }
 
 static const uint64_t *level_part(const struct group *g, int level, int part)
@@ -81,14 +108,14 @@ INLINE void expand_blocks_to(const struct group *g, int level, const struct node
     const struct schedule *schedule = g->job->schedule;
     const uint64_t *cw_left = level_part(g, level, 0), *cw_right = level_part(g, level, 1), *cw_value = level_part(g, level, 2);
     int must_fold = level % FOLD_EVERY == FOLD_EVERY - 1 || level == depth(&g->job->shape) - 1;
-    V sum = {0};
+    V total = {0}, sum;
     for (size_t k = 0; k < g->count; k += LOT_LANES) {
         struct lot lot;
         load_lot(&lot, at->lo + 2 * k);
         if (has_values) {
             V v[LOT];
             child_values(g, &lot, cw_value, k, v);
-            if (!each) sum = counted_lot(sum, lot_sum(v), k);
+            if (!each) UNROLL for (int i = 0; i < LOT; i++) count_vector(&total, &sum, v[i], i, k);
             else UNROLL for (int i = 0; i < LOT; i++) {
                 size_t j = 2 * k + i * WORDS;
                 V both = v[i] + load(at->collected + j);
@@ -102,88 +129,84 @@ INLINE void expand_blocks_to(const struct group *g, int level, const struct node
     }
     if (has_values && !each) {
         uint64_t both[2];
-        add_blocks(fold(sum), both);
+        add_blocks(fold(total), both);
         if (left) *left->collected = fold_word(*at->collected + both[0]);
         if (right) *right->collected = fold_word(*at->collected + both[1]);
+    }
+}
+
+/* A lot on its way to both children: AES, then what follows from it. */
+struct expanded {
+    struct lot lot;
+    const uint64_t *live, *collected, *cw_value, *cw[2];
+    struct node child[2];
+    size_t at; /* where in a part it begins */
+    int each, must_fold;
+    V value[LOT], seed[2][LOT], total, sum;
+};
+
+INLINE void expand_value(void *with, int i)
+{
+    struct expanded *e = with;
+    size_t j = e->at + i * WORDS;
+    V hashed = (e->value[i] ^ e->lot.sigma[i]) & load(e->live + j);
+    V both = ADD_WHERE(e->lot.t[i], hashed, load(e->cw_value + j));
+    if (!e->each) {
+        count_vector(&e->total, &e->sum, both, i, e->at / 2);
+        return;
+    }
+    both += load(e->collected + j);
+    if (e->must_fold) both = fold(both);
+    store(e->child[0].collected + j, UNPACKLO(both, both));
+    store(e->child[1].collected + j, UNPACKHI(both, both));
+}
+
+INLINE void expand_seed(struct expanded *e, int side, int i)
+{
+    size_t j = e->at + i * WORDS;
+    V hashed = e->seed[side][i] ^ e->lot.sigma[i];
+    store(e->child[side].lo + j, XOR_WHERE(e->lot.t[i], hashed, load(e->cw[side] + j)));
+}
+
+INLINE void expand_left(void *with, int i) { expand_seed(with, 0, i); }
+
+INLINE void expand_both(const struct group *g, int level, const struct node *at, const struct node child[2],
+                        int has_values, int each)
+{
+    const struct schedule *schedule = g->job->schedule;
+    const uint64_t *seeds = at->lo;
+    const size_t count = g->count, vectors = each ? HALF : LOT;
+    struct expanded e = {.live = g->live, .collected = at->collected, .cw_value = level_part(g, level, 2), .each = each};
+    e.must_fold = level % FOLD_EVERY == FOLD_EVERY - 1 || level == depth(&g->job->shape) - 1;
+    UNROLL for (int side = 0; side < 2; side++) e.cw[side] = level_part(g, level, side), e.child[side] = child[side];
+    for (e.at = 0; e.at < 2 * count; e.at += vectors * WORDS) {
+        load_vectors(&e.lot, seeds + e.at, vectors);
+        if (has_values) {
+            aes_lot(&e.lot, schedule->round[VALUE], e.value, vectors);
+            aes_beside(&e.lot, schedule->round[LEFT], e.seed[0], vectors, expand_value, &e);
+        } else
+            aes_lot(&e.lot, schedule->round[LEFT], e.seed[0], vectors);
+        aes_beside(&e.lot, schedule->round[RIGHT], e.seed[1], vectors, expand_left, &e);
+        UNROLL for (int i = 0; i < (int)vectors; i++) expand_seed(&e, 1, i);
+    }
+    if (has_values && !each) {
+        uint64_t both[2];
+        add_blocks(fold(e.total), both);
+        for (int side = 0; side < 2; side++) *child[side].collected = fold_word(*at->collected + both[side]);
     }
 }
 
 LOOP void expand_blocks(const struct group *g, int level, const struct node *at, const struct node *left,
                         const struct node *right)
 {
-    if (!g->job->shape.has_values) expand_blocks_to(g, level, at, left, right, 0, 0);
-    else if (g->each_lane) expand_blocks_to(g, level, at, left, right, 1, 1);
-    else expand_blocks_to(g, level, at, left, right, 1, 0);
-}
-
-/* What leaves are made of. Plain values: the compiler need not fear that storing a sum changes them. */
-struct leaf_parts {
-    const uint64_t *cw, *live;
-    const struct schedule *schedule;
-};
-
-INLINE struct leaf_parts leaf_parts(const struct group *g)
-{
-    return (struct leaf_parts){leaf_part(g, 0), g->live, g->job->schedule};
-}
-
-/* Two leaves of each lane, at most 2p, before what was collected is added. */
-INLINE void leaf_blocks(struct leaf_parts parts, const struct lot *lot, int pair, size_t k, V x[LOT])
-{
-    const uint64_t *cw = parts.cw + pair * PART + 2 * k, *live = parts.live + 2 * k;
-    hash_lot(lot, parts.schedule->round[pair], x);
-    UNROLL for (int i = 0; i < LOT; i++)
-        x[i] = ADD_WHERE(lot->t[i], x[i] & load(live + i * WORDS), load(cw + i * WORDS));
-}
-
-/* The leaves of a terminal node in sum over the group, at most p + 7 each. */
-LOOP void sum_blocks(const struct group *g, const struct node *at, const int wanted[PAIRS], uint64_t sums[MAX_LEAVES])
-{
-    const struct leaf_parts parts = leaf_parts(g);
-    const uint64_t *seeds = at->lo;
-    const size_t count = g->count;
-    V totals[PAIRS];
-    UNROLL for (int pair = 0; pair < PAIRS; pair++) totals[pair] = (V){0};
-    for (size_t k = 0; k < count; k += LOT_LANES) {
-        struct lot lot;
-        load_lot(&lot, seeds + 2 * k);
-        ROLLED for (int pair = 0; pair < PAIRS; pair++)
-            if (wanted[pair]) {
-                V x[LOT];
-                leaf_blocks(parts, &lot, pair, k, x);
-                totals[pair] = counted_lot(totals[pair], lot_sum(x), k);
-            }
-    }
-    const V none = {0}, collected = none + (g->job->shape.has_values ? *at->collected : 0);
-    UNROLL for (int pair = 0; pair < PAIRS; pair++) totals[pair] = fold(totals[pair]);
-    add_pairs(totals, sums);
-    for (int i = 0; i < MAX_LEAVES; i += WORDS) store(sums + i, fold(load(sums + i) + collected));
-}
-
-/* Two leaves of some lanes, of MAX_LEAVES words each. */
-INLINE void store_pair(uint64_t *to, V leaves)
-{
-    UNROLL for (int block = 0; block < BLOCKS_PER_VECTOR; block++)
-        memcpy(to + block * MAX_LEAVES, (char *)&leaves + 16 * block, 16);
-}
-
-/* All leaves of every lane, at most p + 7, those of a lane side by side: for lanes that are at different nodes. */
-LOOP void lane_blocks(const struct group *g, const struct node *at)
-{
-    const struct leaf_parts parts = leaf_parts(g);
-    for (size_t k = 0; k < g->count; k += LOT_LANES) {
-        struct lot lot;
-        V x[LOT];
-        load_lot(&lot, at->lo + 2 * k);
-        ROLLED for (int pair = 0; pair < PAIRS; pair++) {
-            leaf_blocks(parts, &lot, pair, k, x);
-            UNROLL for (int i = 0; i < LOT; i++) {
-                size_t lane = k + i * BLOCKS_PER_VECTOR;
-                V v = g->job->shape.has_values ? fold(x[i] + load(at->collected + 2 * lane)) : fold(x[i]);
-                store_pair(g->each + lane * MAX_LEAVES + 2 * pair, v);
-            }
-        }
-    }
+    const int has_values = g->job->shape.has_values;
+    if (left && right) {
+        const struct node child[2] = {*left, *right};
+        if (!has_values) expand_both(g, level, at, child, 0, 0);
+        else if (g->each_lane) expand_both(g, level, at, child, 1, 1);
+        else expand_both(g, level, at, child, 1, 0);
+    } else
+        expand_blocks_to(g, level, at, left, right, has_values, g->each_lane);
 }
 
 /* Two rows of words, side by side for each lane; the first `keys` words for every node that they walk from. */

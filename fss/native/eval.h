@@ -107,6 +107,7 @@ LOOP void expand(const struct group *g, int level, const struct node *at, const 
 
 #include "leaves.h"
 #include "blocks.h"
+#include "leaf_blocks.h"
 #include "check.h"
 #include "lanes.h"
 
@@ -115,20 +116,15 @@ static int leaf_of(const struct eval_job *job, uint64_t answer)
     return (job->points ? job->points[answer] : answer) & (leaves(&job->shape) - 1);
 }
 
-/* A terminal node, above the answers `from` to `to` - 1. */
-static void finish(const struct group *g, const struct node *at, uint64_t from, uint64_t to)
+/* A terminal node, above the answers `from` to `to` - 1, where not all of its leaves are wanted, or not in blocks. */
+static void finish_some(const struct group *g, const struct node *at, uint64_t from, uint64_t to)
 {
     const struct eval_job *job = g->job;
     _Alignas(64) uint64_t sums[MAX_LEAVES];
     int wanted[PAIRS] = {0};
-    if (g->top) {
-        finish_lanes(g, at, from);
-        return;
-    }
     for (uint64_t a = from; a < to; a++) wanted[leaf_of(job, a) / 2] = 1;
     if (job->sums) {
-        if (job->weights) check_leaves(g, at, from / leaves(&job->shape), sums);
-        else if (g->in_blocks) sum_blocks(g, at, wanted, sums);
+        if (g->in_blocks) sum_wanted(g, at, wanted, sums);
         else leaf_sums(g, at, wanted, sums);
         for (uint64_t a = from; a < to; a++) job->sums[a] = fold_word(job->sums[a] + sums[leaf_of(job, a)]);
         return;
@@ -140,6 +136,33 @@ static void finish(const struct group *g, const struct node *at, uint64_t from, 
         while (!wanted[leaf / 2]) leaf = (leaf + 2) % MAX_LEAVES; /* a point changed meanwhile: show what was computed */
         memcpy(row + 8 * g->first, g->each + leaf * group_size(job), 8 * g->count);
     }
+}
+
+/* Add the sums of all leaves of a terminal node, at most p + 7 each, to the answers. */
+LOOP void add_leaves(uint64_t *answers, const uint64_t sums[MAX_LEAVES], uint64_t count)
+{
+    if (count < MAX_LEAVES)
+        for (uint64_t i = 0; i < count; i++) answers[i] = fold_word(answers[i] + sums[i]);
+    else
+        for (int i = 0; i < MAX_LEAVES; i += WORDS) store(answers + i, fold(load(answers + i) + load(sums + i)));
+}
+
+/* Any terminal node. */
+static void finish(const struct group *g, const struct node *at, uint64_t from, uint64_t to)
+{
+    const struct eval_job *job = g->job;
+    _Alignas(64) uint64_t sums[MAX_LEAVES];
+    if (g->top) {
+        finish_lanes(g, at, from);
+        return;
+    }
+    if (!g->in_blocks || job->points) {
+        finish_some(g, at, from, to);
+        return;
+    }
+    if (job->weights) check_leaves(g, at, from / leaves(&job->shape), sums);
+    else sum_blocks(g, at, sums);
+    add_leaves(job->sums + from, sums, to - from);
 }
 
 /* The first of the answers below a node of this level that lies to the right. */

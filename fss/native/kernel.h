@@ -19,9 +19,9 @@ enum { MAX_BITS = 32, MAX_LEAF_BITS = 4, MAX_LEAVES = 1 << MAX_LEAF_BITS, PAIRS 
 enum { LEFT, RIGHT, VALUE, CHECK_0 = PAIRS, CHECK_1, HASHES };
 enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
 
-/* Elements that a terminal node's state is hashed to for its check, words of its weights, the last of them 1
- * (Weights.limbs), and rows of `seen` above those of the leaves. */
-enum { CHECKS = 4, WEIGHTS = 3 * CHECKS + 2, SEEN_ROWS = 2 };
+/* Elements that a terminal node's state is hashed to for its check, words of its weights (Weights.limbs), the place of the
+ * one that is 1, and rows of `seen` above those of the leaves. */
+enum { CHECKS = 4, WEIGHTS = 5 * CHECKS + 2, WEIGHT_ONE = 3 * CHECKS + 1, SEEN_ROWS = 2 };
 
 /* Words of a proof besides one for each leaf, and the randomness it is made of (fss/proof.py). */
 enum { PROOF_WORDS = CHECKS + 2, PROOF_RAND = 3 + MAX_LEAVES };
@@ -38,7 +38,8 @@ enum { HASHED = 32 };
 #define LOW_31 ((UINT64_C(1) << 31) - 1)
 #define TOP_BIT (UINT64_C(1) << 63)
 
-/* AES round keys of the hashes. They follow from a campaign's public nonce and are no secret. */
+/* AES round keys of the hashes. They follow from a campaign's public nonce and are no secret, but for those of a table's
+ * seed, which is hashed under the first. */
 struct schedule {
     _Alignas(64) uint8_t round[HASHES][ROUND_KEYS][16];
 };
@@ -102,6 +103,10 @@ struct set {
     void (*make_canonical)(uint64_t *words, size_t count);
     /* The sum of all words of the hashes of HASHED seeds, under one key after the other, so many times: to time it. */
     uint64_t (*hash_alone)(const struct schedule *, const uint64_t lo[HASHED], const uint64_t hi[HASHED], size_t times);
+    /* Tables (table.h); `words` may lie anywhere. The schedule's first key is that of a seed, and secret. */
+    void (*table_expand)(const struct schedule *, const uint64_t seed[2], uint64_t first, uint64_t *out, size_t count);
+    void (*table_dot)(const char *words, const uint64_t *weights, size_t count, uint64_t sums[2]);
+    void (*table_add)(const char *words, uint64_t factor, uint64_t *sums, size_t count);
 };
 
 extern const struct set fss_aesni, fss_vaes256, fss_vaes512, fss_neon;

@@ -45,28 +45,58 @@ static struct node walk_top(struct group *g)
 
 static uint64_t first_answer(const struct group *g, size_t node) { return g->place[node] << (g->job->shape.bits - g->top); }
 
+/* Of as many pairs of leaves as a vector has blocks, those of each lane side by side. */
+INLINE void turn(const V x[BLOCKS_PER_VECTOR], V of[BLOCKS_PER_VECTOR])
+{
+#if BLOCKS_PER_VECTOR == 4
+    for (int half = 0; half < 2; half++) {
+        V low = half ? SHUFFLE(x[0], x[1], 4, 5, 6, 7, 12, 13, 14, 15) : SHUFFLE(x[0], x[1], 0, 1, 2, 3, 8, 9, 10, 11);
+        V high = half ? SHUFFLE(x[2], x[3], 4, 5, 6, 7, 12, 13, 14, 15) : SHUFFLE(x[2], x[3], 0, 1, 2, 3, 8, 9, 10, 11);
+        of[2 * half] = SHUFFLE(low, high, 0, 1, 4, 5, 8, 9, 12, 13);
+        of[2 * half + 1] = SHUFFLE(low, high, 2, 3, 6, 7, 10, 11, 14, 15);
+    }
+#elif BLOCKS_PER_VECTOR == 2
+    of[0] = SHUFFLE(x[0], x[1], 0, 1, 4, 5), of[1] = SHUFFLE(x[0], x[1], 2, 3, 6, 7);
+#else
+    of[0] = x[0];
+#endif
+}
+
 /* Add every lane's leaves, at most p + 7 each, to the answers below its node. */
 LOOP void add_lanes(const struct group *g, uint64_t from)
 {
-    const uint64_t *leaf = g->each;
-    for (size_t node = 0; node < (size_t)1 << g->top; node++) {
-        uint64_t *to = g->job->sums + first_answer(g, node) + from;
-        for (size_t k = 0; k < g->keys; k++, leaf += MAX_LEAVES)
-            for (int i = 0; i < MAX_LEAVES; i += WORDS) store(to + i, fold(load(to + i) + load(leaf + i)));
+    size_t node = 0, key = 0; /* of the next lane */
+    for (size_t first = 0; first < g->count; first += BLOCKS_PER_VECTOR) {
+        const uint64_t *leaf = g->each + first * MAX_LEAVES;
+        size_t lanes = g->count - first < BLOCKS_PER_VECTOR ? g->count - first : BLOCKS_PER_VECTOR;
+        V of[MAX_LEAVES / WORDS][BLOCKS_PER_VECTOR];
+        UNROLL for (int i = 0; i < MAX_LEAVES / WORDS; i++) {
+            V x[BLOCKS_PER_VECTOR];
+            UNROLL for (int j = 0; j < BLOCKS_PER_VECTOR; j++) x[j] = load(leaf + (i * BLOCKS_PER_VECTOR + j) * WORDS);
+            turn(x, of[i]);
+        }
+        UNROLL for (size_t lane = 0; lane < BLOCKS_PER_VECTOR; lane++) {
+            if (lane >= lanes) break;
+            uint64_t *to = g->job->sums + first_answer(g, node) + from;
+            if (++key == g->keys) node++, key = 0;
+            UNROLL for (int i = 0; i < MAX_LEAVES / WORDS; i++)
+                store(to + i * WORDS, fold(load(to + i * WORDS) + of[i][lane]));
+        }
     }
 }
 
 /* Write them, canonical, where no sum is wanted. */
 static void write_lanes(const struct group *g, uint64_t from)
 {
-    const uint64_t *leaf = g->each;
-    for (size_t node = 0; node < (size_t)1 << g->top; node++) {
-        char *row = g->job->each.start + (ptrdiff_t)(first_answer(g, node) + from) * g->job->each.stride + 8 * g->first;
-        for (size_t k = 0; k < g->keys; k++)
-            for (int i = 0; i < MAX_LEAVES; i++, leaf++) {
-                uint64_t share = canonical_word(*leaf);
-                memcpy(row + i * g->job->each.stride + 8 * k, &share, 8);
-            }
+    for (size_t lane = 0; lane < g->count; lane++) {
+        size_t block = lane % BLOCKS_PER_VECTOR;
+        const uint64_t *leaf = g->each + (lane - block) * MAX_LEAVES + 2 * block;
+        uint64_t answer = first_answer(g, lane / g->keys) + from;
+        char *to = g->job->each.start + (ptrdiff_t)answer * g->job->each.stride + 8 * (g->first + lane % g->keys);
+        for (int i = 0; i < MAX_LEAVES; i++) {
+            uint64_t share = canonical_word(leaf[i / 2 * WORDS + i % 2]);
+            memcpy(to + i * g->job->each.stride, &share, 8);
+        }
     }
 }
 

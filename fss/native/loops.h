@@ -4,6 +4,7 @@
 #include "eval.h"
 #include "gen.h"
 #include "proof.h"
+#include "table.h"
 
 LOOP void make_canonical(uint64_t *words, size_t count)
 {
@@ -31,4 +32,4 @@ LOOP uint64_t hash_alone(const struct schedule *schedule, const uint64_t lo[HASH
     return all;
 }
 
-#define SET(name) {name, gen, prove, eval, make_canonical, hash_alone}
+#define SET(name) {name, gen, prove, eval, make_canonical, hash_alone, table_expand, table_dot, table_add}

@@ -142,7 +142,7 @@ static int get_check(struct eval_job *job, PyObject *given_weights, PyObject *gi
     fits = fits && seen->shape[0] == SEEN_ROWS + leaves(&job->shape) && (size_t)seen->shape[1] == job->keys;
     job->weights = weights->buf;
     job->seen = (struct rows){seen->buf, seen->strides[0]};
-    if (!need(fits, "weights must have shape (nodes, 14) and be contiguous, seen (2 + leaves, keys)")) return 0;
+    if (!need(fits, "weights must have shape (nodes, 22) and be contiguous, seen (2 + leaves, keys)")) return 0;
     PyBuffer_Release(weights);
     PyBuffer_Release(seen);
     return -1;
@@ -260,6 +260,8 @@ static PyObject *py_hash_alone(PyObject *self, PyObject *args)
     return PyErr_Occurred() ? NULL : PyLong_FromUnsignedLongLong(sum);
 }
 
+#include "table_module.h"
+
 PyDoc_STRVAR(sets_doc, "sets(): the instruction sets that this processor has, best first");
 static PyObject *py_sets(PyObject *self, PyObject *args)
 {
@@ -294,6 +296,9 @@ static PyMethodDef methods[] = {
     {"observe", py_observe, METH_VARARGS, observe_doc},
     {"canonical", py_canonical, METH_O, canonical_doc},
     {"hash_alone", py_hash_alone, METH_VARARGS, hash_alone_doc},
+    {"table_expand", py_table_expand, METH_VARARGS, table_expand_doc},
+    {"table_dot", py_table_dot, METH_VARARGS, table_dot_doc},
+    {"table_add", py_table_add, METH_VARARGS, table_add_doc},
     {"sets", py_sets, METH_NOARGS, sets_doc},
     {"choose", py_choose, METH_VARARGS, choose_doc},
     {0},

@@ -8,13 +8,19 @@
 
 INLINE V same_block(const uint64_t *from) { return load(from); }
 
-/* One instruction adds the round key before it substitutes, so the last key is left to be added at the end. */
+/* Round r of AES: one instruction adds the round key before it substitutes, so the last key is left to be added at the end. */
+INLINE void aes_round(V *x, int count, const uint8_t round[ROUND_KEYS][16], int r)
+{
+    const uint8x16_t key = vld1q_u8(round[r]);
+    UNROLL for (int i = 0; i < count; i++) {
+        uint8x16_t block = (uint8x16_t)x[i];
+        if (r == ROUND_KEYS - 1) x[i] = (V)veorq_u8(block, key);
+        else if (r == ROUND_KEYS - 2) x[i] = (V)vaeseq_u8(block, key);
+        else x[i] = (V)vaesmcq_u8(vaeseq_u8(block, key));
+    }
+}
+
 INLINE void aes(V *x, int count, const uint8_t round[ROUND_KEYS][16])
 {
-    for (int r = 0; r < ROUND_KEYS - 2; r++) {
-        const uint8x16_t key = vld1q_u8(round[r]);
-        UNROLL for (int i = 0; i < count; i++) x[i] = (V)vaesmcq_u8(vaeseq_u8((uint8x16_t)x[i], key));
-    }
-    const uint8x16_t key = vld1q_u8(round[ROUND_KEYS - 2]), last = vld1q_u8(round[ROUND_KEYS - 1]);
-    UNROLL for (int i = 0; i < count; i++) x[i] = (V)veorq_u8(vaeseq_u8((uint8x16_t)x[i], key), last);
+    UNROLL for (int r = 0; r < ROUND_KEYS; r++) aes_round(x, count, round, r);
 }

@@ -27,6 +27,9 @@
 #define MUL32(a, b) ((V)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
 #define SWAP(a) ((V)_mm512_shuffle_epi32((__m512i)(a), 0x4e))
 #define BROADCAST(x) ((V)_mm512_broadcast_i32x4(x))
+/* Of the product of two words' low 52 bits, the low or the high 52 bits added to a third. */
+#define MADD_LOW(sum, a, b) ((V)_mm512_madd52lo_epu64((__m512i)(sum), (__m512i)(a), (__m512i)(b)))
+#define MADD_HIGH(sum, a, b) ((V)_mm512_madd52hi_epu64((__m512i)(sum), (__m512i)(a), (__m512i)(b)))
 /* One instruction adds, or xors, where a bit of a mask register is set. */
 #define MASK __mmask8
 #define MASK_OF(x) _mm512_cmplt_epi64_mask((__m512i)(x), _mm512_setzero_si512())
@@ -37,14 +40,15 @@
 /* The same block in all places. */
 INLINE V same_block(const uint64_t *from) { return BROADCAST(_mm_loadu_si128((const __m128i *)from)); }
 
+/* Round r of AES, 0 being the key that is added before the first. */
+INLINE void aes_round(V *x, int count, const uint8_t round[ROUND_KEYS][16], int r)
+{
+    V key = BROADCAST(_mm_load_si128((const __m128i *)round[r]));
+    UNROLL for (int i = 0; i < count; i++)
+        x[i] = r == 0 ? x[i] ^ key : r < ROUND_KEYS - 1 ? AESENC(x[i], key) : AESENCLAST(x[i], key);
+}
+
 INLINE void aes(V *x, int count, const uint8_t round[ROUND_KEYS][16])
 {
-    V key = BROADCAST(_mm_load_si128((const __m128i *)round[0]));
-    UNROLL for (int i = 0; i < count; i++) x[i] ^= key;
-    for (int r = 1; r < ROUND_KEYS - 1; r++) {
-        key = BROADCAST(_mm_load_si128((const __m128i *)round[r]));
-        UNROLL for (int i = 0; i < count; i++) x[i] = AESENC(x[i], key);
-    }
-    key = BROADCAST(_mm_load_si128((const __m128i *)round[ROUND_KEYS - 1]));
-    UNROLL for (int i = 0; i < count; i++) x[i] = AESENCLAST(x[i], key);
+    UNROLL for (int r = 0; r < ROUND_KEYS; r++) aes_round(x, count, round, r);
 }

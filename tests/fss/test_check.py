@@ -200,7 +200,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         accept(told[0], Messages(told[1].words[:, :1]), c)
     words = keys[0].words.copy()
     words[0, 1] |= np.uint64(1 << 63)
-    with pytest.raises(KeyFormatError, match="top bit equal to party 0"):
+    with pytest.raises(KeyFormatError, match="top bit equal to server 0"):
         sum_and_messages(KeyBatch(keys[0].type, words), proofs[0], c)
     with pytest.raises(DomainError, match="more than 20 bits cannot be checked"):
         dcf.gen_proved([1], bits=21, binder=BINDER, rand=bytes(dcf.PROVED_RAND_BYTES))
@@ -216,10 +216,10 @@ def test_seeds_and_commitments() -> None:
     assert ch.check_seed(secrets[0], campaigns[0]) == ch.check_seed(secrets[0], campaigns[0])
     seed = ch.check_seed(secrets[0], campaigns[0])
     committed = ch.commitment(0, campaigns[0], seed)
-    assert ch.fits(committed, 0, campaigns[0], seed)
-    assert not ch.fits(committed, 1, campaigns[0], seed)
-    assert not ch.fits(committed, 0, campaigns[1], seed)
-    assert not ch.fits(committed, 0, campaigns[0], ch.check_seed(secrets[1], campaigns[0]))
+    assert ch.verify_commitment(committed, 0, campaigns[0], seed)
+    assert not ch.verify_commitment(committed, 1, campaigns[0], seed)
+    assert not ch.verify_commitment(committed, 0, campaigns[1], seed)
+    assert not ch.verify_commitment(committed, 0, campaigns[0], ch.check_seed(secrets[1], campaigns[0]))
     with pytest.raises(ShapeError, match="32 bytes, got 5"):
         ch.check_seed(b"short", campaigns[0])
     with pytest.raises(ShapeError, match="32 bytes, got 5"):

@@ -126,7 +126,7 @@ def test_an_empty_batch_has_a_file_too(tmp_path: Path) -> None:
 
 def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
     k0, k1 = make(dcf, [1], 8)
-    with pytest.raises(KeyMismatchError, match="party 1 where party 0"):
+    with pytest.raises(KeyMismatchError, match="server 1 where server 0"):
         KeyBatch.from_bytes(k1.to_bytes(), BINDER, expected=k0.type)
     with pytest.raises(KeyMismatchError, match="another campaign"):
         KeyBatch.from_bytes(k0.to_bytes(), b"another binder")
@@ -169,6 +169,6 @@ def test_size() -> None:
 def test_repr_shows_sizes_only() -> None:
     keys = make(dcf, [77], 16)[0]
     shown = repr(keys)
-    assert shown == "<KeyBatch DCF keys=1 bits=16 party=0 key_bytes=448>"
+    assert shown == "<KeyBatch DCF keys=1 bits=16 server=0 key_bytes=448>"
     for word in keys.words[:, 0]:
         assert str(int(word)) not in shown

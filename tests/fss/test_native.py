@@ -116,6 +116,15 @@ def test_trees_of_every_height_under_the_lanes(scheme: ModuleType, bits: int) ->
 
 
 @both_schemes
+@pytest.mark.parametrize("n", [9, 17])
+def test_products_of_more_nodes_than_wait_for_a_carry(scheme: ModuleType, n: int) -> None:
+    """With nine keys every lane sees half of the nodes, with seventeen all of them."""
+    keys = make(scheme, np.arange(n) * 7001, 17)[1]
+    largest = np.full((5, 1 << keys.type.depth), field.P - 1, np.uint64)
+    same(lambda: sum_and_observe(keys, Weights(largest[:4], largest[4])))
+
+
+@both_schemes
 def test_one_key_at_every_position(scheme: ModuleType) -> None:
     """The step that crosses from one lane to the next is anywhere once; the sums are those of the function."""
     for alpha in range(256):

@@ -19,6 +19,12 @@ def arguments(function: str) -> list[object]:
         return [np.zeros(9, np.uint64)]
     if function == "hash_alone":
         return [AES_KEYS, np.zeros(64, np.uint64), 1]
+    if function == "table_expand":
+        return [bytes(16), bytes(16), 0, np.zeros(9, np.uint64)]
+    if function == "table_dot":
+        return [np.zeros(9, np.uint64), np.zeros(9, np.uint64)]
+    if function == "table_add":
+        return [np.zeros(9, np.uint64), 1, np.zeros(9, np.uint64)]
     keys = make(dcf, [1, 2, 3], 5)[0]
     fixed: list[object] = [True, 5, AES_KEYS]
     if function == "gen":
@@ -31,7 +37,7 @@ def arguments(function: str) -> list[object]:
         return [*fixed, np.zeros(3, np.uint64), np.zeros((3, 19), np.uint64), ends, constants, *words]
     if function == "observe":
         rows = np.zeros((18, 3), np.uint64)
-        return [*fixed, keys.words, np.zeros((2, 14), np.uint64), np.zeros(32, np.uint64), rows]
+        return [*fixed, keys.words, np.zeros((2, 22), np.uint64), np.zeros(32, np.uint64), rows]
     out = np.zeros(32 if function == "add" else (32, 3), np.uint64)
     return [*fixed, keys.words, np.arange(32, dtype=np.uint64), out]
 
@@ -65,8 +71,12 @@ def spoilt(value: object) -> st.SearchStrategy[object]:
     return st.sampled_from(others)
 
 
-@settings(max_examples=800, deadline=None)
-@given(data=st.data(), function=st.sampled_from(["gen", "prove", "each", "add", "observe", "canonical", "hash_alone"]))
+TABLES = ["table_expand", "table_dot", "table_add"]
+FUNCTIONS = ["gen", "prove", "each", "add", "observe", "canonical", "hash_alone", *TABLES]
+
+
+@settings(max_examples=1000, deadline=None)
+@given(data=st.data(), function=st.sampled_from(FUNCTIONS))
 def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: str) -> None:
     given_ = arguments(function)
     for at in data.draw(st.sets(st.integers(0, len(given_) - 1), min_size=1, max_size=min(2, len(given_)))):
@@ -102,9 +112,9 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
         ("gen", 7, np.zeros((21, 3), np.uint64), r"words must have shape \(words, keys\)"),
         ("gen", 8, np.zeros((3, 3), np.uint64), r"ends must have shape \(4, keys\)"),
         ("gen", 8, np.zeros((4, 2), np.uint64), r"ends must have shape \(4, keys\)"),
-        ("observe", 4, np.zeros((3, 14), np.uint64), r"weights must have shape \(nodes, 14\)"),
-        ("observe", 4, np.zeros((2, 13), np.uint64), r"weights must have shape \(nodes, 14\)"),
-        ("observe", 4, np.zeros((2, 28), np.uint64)[:, :14], r"weights must have shape \(nodes, 14\)"),
+        ("observe", 4, np.zeros((3, 22), np.uint64), r"weights must have shape \(nodes, 22\)"),
+        ("observe", 4, np.zeros((2, 21), np.uint64), r"weights must have shape \(nodes, 22\)"),
+        ("observe", 4, np.zeros((2, 44), np.uint64)[:, :22], r"weights must have shape \(nodes, 22\)"),
         ("observe", 5, np.zeros(31, np.uint64), "one row for each point"),
         ("observe", 6, np.zeros((17, 3), np.uint64), r"seen \(2 \+ leaves, keys\)"),
         ("canonical", 0, np.zeros((1, 3), np.uint64), "words must be a uint64 array of 1 dimensions"),
@@ -119,6 +129,14 @@ def test_wrong_arguments_raise_and_never_crash(data: st.DataObject, function: st
         ("hash_alone", 1, np.zeros(63, np.uint64), "seeds must be aligned, 64 words"),
         ("hash_alone", 2, -1, "times must not be negative"),
         ("observe", 6, np.zeros((18, 2), np.uint64), r"seen \(2 \+ leaves, keys\)"),
+        ("table_expand", 0, bytes(15), "key and seed must have 16 bytes"),
+        ("table_expand", 1, bytes(17), "key and seed must have 16 bytes"),
+        ("table_expand", 3, np.zeros((3, 3), np.uint64), "out must be a uint64 array of 1 dimensions"),
+        ("table_expand", 3, np.zeros(25, np.uint8)[1:].view(np.uint64), "out must be aligned"),
+        ("table_dot", 0, np.zeros(8, np.uint64), "both arrays must be of one length"),
+        ("table_dot", 1, np.zeros(73, np.uint8)[1:].view(np.uint64), "the second aligned"),
+        ("table_add", 1, 2**61 - 1, "factor must be an element"),
+        ("table_add", 2, np.zeros(10, np.uint64), "both arrays must be of one length"),
     ],
 )
 def test_wrong_sizes_are_named(function: str, at: int, value: object, message: str) -> None:

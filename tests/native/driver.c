@@ -1,7 +1,8 @@
 /* Drives the kernel without Python, for sanitizers and valgrind (make sanitize).
  *
  *   driver           make, prove, evaluate and check keys of many shapes in buffers without a byte to spare; the sums must be
- *                    right, and a check must see the same of both parties' keys but for the node on the path
+ *                    right, and a check must see the same of both parties' keys but for the node on the path; the same for
+ *                    the words of tables
  *   driver secrets   the same, all secrets being uninitialised memory: valgrind then reports every branch and every
  *                    address that depends on one
  *   driver leak      branch on such a secret, to see that valgrind would
@@ -116,7 +117,7 @@ static void observe(const struct trial *t, uint64_t answers, int defined)
 {
     uint64_t nodes = UINT64_C(1) << depth(&t->shape), rows = SEEN_ROWS + leaves(&t->shape), *seen[2];
     uint64_t *weights = words_of(nodes * WEIGHTS, LOW_31 >> 1, 1);
-    for (uint64_t node = 0; node < nodes; node++) weights[node * WEIGHTS + WEIGHTS - 1] = 1;
+    for (uint64_t node = 0; node < nodes; node++) weights[node * WEIGHTS + WEIGHT_ONE] = 1;
     for (int b = 0; b < 2; b++) {
         uint64_t *sums = words_of(answers, 0, 1), *plain = evaluate(t, b, NULL, answers, defined);
         seen[b] = words_of(rows * t->keys, 0, 0);
@@ -134,6 +135,29 @@ static void observe(const struct trial *t, uint64_t answers, int defined)
         if (sum != t->beta[k] % P) printf("%s: wrong steps\n", t->set->name), exit(1);
     }
     free(weights), free(seen[0]), free(seen[1]);
+}
+
+/* Tables: a seed's elements do not depend on where the expansion starts, and their sums are those of plain arithmetic. */
+static void try_table(const struct set *set, size_t count, int defined)
+{
+    uint8_t aes[HASHES][16];
+    struct schedule schedule;
+    uint64_t *secret = words_of(4, UINT64_MAX, defined), *weights = words_of(count, P >> 1, 1), *out = words_of(count, 0, 0);
+    uint64_t *later = words_of(count, 0, 0), *sums = words_of(count, 0, 1), found[2], dot = 0, plain = 0;
+    for (int i = 0; i < HASHES; i++) memcpy(aes[i], secret + 2, 16);
+    fss_schedule(&schedule, (const uint8_t(*)[16])aes);
+    set->table_expand(&schedule, secret, 5, out, count);
+    if (count > 6) set->table_expand(&schedule, secret, 8, later, count - 6);
+    set->table_add((char *)out, 1, sums, count);
+    set->table_add((char *)out, 4, sums, count);
+    set->table_dot((char *)out, weights, count, found);
+    for (size_t i = 0; defined && i < count; i++) {
+        dot = mul_add(out[i], weights[i], dot), plain = (plain + out[i]) % P;
+        if (out[i] >= P || sums[i] != mul_add(out[i], 5, 0) || (i >= 6 && later[i - 6] != out[i]))
+            printf("%s: wrong elements of a table\n", set->name), exit(1);
+    }
+    if (defined && (found[0] != dot || found[1] != plain)) printf("%s: wrong sums of a table\n", set->name), exit(1);
+    free(secret), free(weights), free(out), free(later), free(sums);
 }
 
 static void try(const struct set *set, struct shape shape, size_t keys, int defined)
@@ -168,6 +192,8 @@ int main(int count, char **arguments)
             for (size_t b = 0; b < sizeof bits / sizeof *bits; b++)
                 for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
                     try(sets[s], (struct shape){has_values, bits[b]}, keys[k], !secrets);
+    for (int s = 0; s < found; s++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) try_table(sets[s], keys[k], !secrets);
     for (int s = 0; s < found; s++) printf("%s%s", s ? ", " : "", sets[s]->name);
     printf(": all well\n");
     return 0;

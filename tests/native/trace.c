@@ -110,7 +110,7 @@ static __attribute__((noinline)) uint64_t traced(void (*run)(void *), void *argu
     return digest;
 }
 
-enum { MOST_KEYS = 40, BITS = 6, POINTS = 1 << BITS, RUNS = 3 };
+enum { MOST_KEYS = 40, BITS = 6, POINTS = 1 << BITS, RUNS = 3, TABLE = 203 };
 
 /* Everything that a loop reads or writes, at the same addresses for all secrets. */
 struct work {
@@ -123,10 +123,11 @@ struct work {
     uint64_t words[2][64 * MOST_KEYS], ends[4 * MOST_KEYS], proofs[2][(PROOF_WORDS + MAX_LEAVES) * MOST_KEYS];
     uint64_t constants[1 + MAX_LEAVES * MAX_LEAVES], weights[WEIGHTS << BITS], points[2], sums[POINTS];
     uint64_t each[POINTS * MOST_KEYS], seen[(SEEN_ROWS + MAX_LEAVES) * MOST_KEYS];
+    uint64_t table[TABLE], table_weights[TABLE], table_sums[TABLE], dots[2];
 };
 
-enum { GEN, PROVE, SUM_POINTS, SUM_DOMAIN, EACH_POINT, EACH_DOMAIN, CHECK, LOOPS };
-static const char *const names[] = {"gen", "prove", "sums at points", "sums", "shares at points", "shares", "check"};
+enum { GEN, PROVE, SUM_POINTS, SUM_DOMAIN, EACH_POINT, EACH_DOMAIN, CHECK, WORDS_OF_TABLE, LOOPS };
+static const char *const names[] = {"gen", "prove", "sums at points", "sums", "shares at points", "shares", "check", "table"};
 
 static struct rows rows_of(const struct work *w, const uint64_t *start)
 {
@@ -142,9 +143,22 @@ static void run_eval(struct work *w)
     if (w->set->eval(&job)) abort();
 }
 
+/* A seed's elements, which are the next words too, and the sums of words. */
+static void run_table(struct work *w)
+{
+    w->set->table_dot((char *)w->table, w->table_weights, TABLE, w->dots);
+    w->set->table_add((char *)w->table, 1, w->table_sums, TABLE);
+    w->set->table_add((char *)w->table, 4, w->table_sums, TABLE);
+    w->set->table_expand(&w->schedule, w->rand, 3, w->table, TABLE);
+}
+
 static void run_loop(void *argument)
 {
     struct work *w = argument;
+    if (w->what == WORDS_OF_TABLE) {
+        run_table(w);
+        return;
+    }
     struct gen_job gen = {w->shape, &w->schedule, w->keys, (char *)w->alphas, (char *)w->rand, (char *)w->beta,
                           {rows_of(w, w->words[0]), rows_of(w, w->words[1])}, rows_of(w, w->ends)};
     struct prove_job prove = {w->shape, &w->schedule, w->keys, (char *)w->alphas, (char *)w->proof_rand, rows_of(w, w->ends),
@@ -166,7 +180,7 @@ static void set_secrets(struct work *w, uint64_t seed)
 {
     FILL(w->alphas, seed, POINTS - 1), FILL(w->rand, seed + 1, UINT64_MAX), FILL(w->beta, seed + 2, P >> 1);
     FILL(w->proof_rand, seed + 3, UINT64_MAX), FILL(w->ends, seed + 4, UINT64_MAX);
-    FILL(w->words[0], seed + 5, P >> 1);
+    FILL(w->words[0], seed + 5, P >> 1), FILL(w->table, seed + 6, P >> 1), FILL(w->table_sums, seed + 7, P >> 1);
 }
 
 /* Two leaks that must be seen: a branch on a secret, and a secret as an index. */
@@ -208,7 +222,7 @@ int try_traces(const struct set *sets[], int found)
     read_operands();
     if (is_constant(&w, branch)) puts("a branch on a secret is not noticed"), exit(1);
     if (is_constant(&w, look_up)) puts("a secret as an index is not noticed"), exit(1);
-    FILL(w.constants, 1, P >> 1), FILL(w.weights, 2, LOW_31 >> 1);
+    FILL(w.constants, 1, P >> 1), FILL(w.weights, 2, LOW_31 >> 1), FILL(w.table_weights, 4, P >> 1);
     fill((uint64_t *)&w.schedule, sizeof w.schedule / 8, 3, UINT64_MAX);
     w.points[0] = 5, w.points[1] = POINTS - 1;
     int wide = 0; /* those that valgrind does not know; or all, if there are none */
