@@ -4,22 +4,27 @@ import configparser
 import json
 import re
 import shlex
+import shutil
+import subprocess
 from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 from prometheus_client import REGISTRY
 
 import servers.metrics  # noqa: F401  (registers them)
-from programs.server import _parser
+from fss_ecdf.cli.common import USAGE
+from fss_ecdf.cli.server import _parser
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 ALERTS: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus-alerts.yml").read_text())
 RULES = ALERTS["groups"][0]["rules"]
 BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
+UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
 FUNCTIONS = {"increase", "rate", "sum", "by", "time", "histogram_quantile", "up", "le"}
 
 
@@ -63,7 +68,7 @@ def test_alerts_are_all_different_and_certificates_have_one() -> None:
     codes = {
         code for rule in RULES for found in re.findall(r'code=~?"(.*?)"', rule["expr"]) for code in found.split("|")
     }
-    from campaign.errors import problems
+    from fss_ecdf.campaign.errors import problems
 
     assert codes <= {kind.code for kind in problems()}
 
@@ -94,58 +99,82 @@ def test_the_dashboard_has_panels_that_do_not_overlap_and_ask_what_exists() -> N
             check_expression(target["expr"])
 
 
-@pytest.mark.parametrize("name", ["fss-server.service", "fss-backup.service", "fss-backup.timer"])
-def test_a_unit_file_is_read_and_its_commands_exist(name: str) -> None:
-    unit = configparser.ConfigParser(strict=True, interpolation=None)
+def unit_file(name: str) -> configparser.ConfigParser:
+    unit = configparser.ConfigParser(strict=False, interpolation=None)  # some settings stand there twice
     unit.optionxform = str  # type: ignore[method-assign, assignment]
     unit.read(DEPLOY / name)
+    return unit
+
+
+def test_the_backups_have_a_time() -> None:
+    assert unit_file("fss-backup.timer")["Timer"]["OnCalendar"]
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_file_is_read_and_its_commands_exist(name: str) -> None:
+    unit = unit_file(name)
     assert unit["Unit"]["Description"]
-    if name.endswith(".timer"):
-        assert unit["Timer"]["OnCalendar"]
-        return
     service = unit["Service"]
     assert service["User"] not in ("", "root")
-    assert service["NoNewPrivileges"] == "yes"
     commands = [service[key] for key in ("ExecStartPre", "ExecStart") if key in service]
     for command in commands:
         words = shlex.split(command)
         words = shlex.split(words[2]) if words[0] == "/bin/sh" else words
-        assert words[0] == "/opt/fss/bin/fss-server"
-        assert _parser().parse_args(words[1:]).config == Path("/etc/fss/server.toml")
+        if words[0] == "/opt/fss/bin/python":
+            assert find_spec(words[words.index("-m") + 1])
+        else:
+            assert words[0] == "/opt/fss/bin/fss-server"
+            assert _parser().parse_args(words[1:]).config == Path("/etc/fss/server.toml")
 
 
-def documents() -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all((DEPLOY / "kubernetes" / "fss.yaml").read_text()))
+@pytest.mark.parametrize("name", [name for name in UNITS if "backup" not in name])
+def test_a_service_starts_again_for_as_long_as_it_takes(name: str) -> None:
+    unit = unit_file(name)
+    assert unit["Unit"]["StartLimitIntervalSec"] == "0"
+    assert unit["Service"]["Restart"] == "on-failure"
+    assert int(unit["Service"]["RestartSec"]) >= 1
+    if "fss-server" in unit["Service"]["ExecStart"]:
+        assert unit["Service"]["RestartPreventExitStatus"] == str(USAGE)
+        assert "--before-start" in unit["Service"]["ExecStartPre"]  # faults of the other server prevent nothing
 
 
-@pytest.mark.parametrize(
-    "document", documents(), ids=lambda document: f"{document['kind']}-{document['metadata']['name']}"
-)
-def test_a_manifest_is_what_kubernetes_takes(document: dict[str, Any]) -> None:
-    kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
+@pytest.mark.parametrize("name", UNITS)
+def test_a_service_is_confined_and_systemd_says_so(name: str) -> None:
+    """All with the same lines; where systemd-analyze is here, it calls the exposure 3 of 10 at most."""
+    confined = (DEPLOY / "fss-server.service").read_text().partition("UMask=0077\n")[2].partition("\n\n")[0]
+    missing = set(confined.splitlines()) - set((DEPLOY / name).read_text().splitlines())
+    assert missing <= ({"ProcSubset=pid"} if "dask" in name else set())  # Dask reads how much memory there is
+    assert len(confined.splitlines()) > 25
+    if program := shutil.which("systemd-analyze"):
+        words = [program, "security", "--offline=yes", "--no-pager", str(DEPLOY / name)]
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        found = re.search(r"Overall exposure level for .*: ([\d.]+)", said)
+        assert found
+        assert float(found[1]) <= 3
 
 
-def test_manifests_that_are_wrong_are_found() -> None:
-    wrong = next(document for document in documents() if document["kind"] == "Deployment")
-    wrong["spec"]["replicas"] = "three"
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, kubernetes_validate.latest_version(), strict=True)
+def test_workers_of_the_cluster_see_nothing_of_the_server() -> None:
+    for name in ("fss-dask-scheduler.service", "fss-dask-worker@.service"):
+        assert unit_file(name)["Service"]["InaccessiblePaths"] == "-/etc/fss -/srv/fss"
 
 
-def test_processes_in_a_cluster_are_confined_and_their_commands_exist() -> None:
-    found = [one for one in documents() if one["kind"] == "Deployment"]
-    deployments = {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in found}
-    assert set(deployments) == {"api", "work", "dask-scheduler", "dask-worker"}
-    for pod in deployments.values():
-        (container,) = pod["containers"]
-        assert pod["securityContext"]["runAsNonRoot"]
-        assert container["securityContext"]["readOnlyRootFilesystem"]
-        if "args" in container:
-            assert _parser().parse_args(container["args"]).config == Path("/etc/fss/server.toml")
+def test_the_image_has_labels_a_health_check_and_what_roles_need() -> None:
+    text = (DEPLOY.parent / "Dockerfile").read_text()
+    assert f"ARG VERSION={version('fss-ecdf')}\n" in text
+    for label in ("title", "description", "licenses", "version", "revision"):
+        assert f"org.opencontainers.image.{label}=" in text
+    build, _, final = text.partition("\nFROM ${BASE}\nARG")
+    assert "'.[all,postgres,cluster,s3]'" in build
+    assert "apt-get" not in final
+    command = re.search(r"HEALTHCHECK (?:.*\\\n\s+)CMD (\[.*\])", final)
+    assert command
+    name, *words = json.loads(command[1])
+    assert name == "fss-server"
+    assert _parser().parse_args(words).config == Path("/etc/fss/server.toml")
 
 
 def test_the_large_compose_file_runs_what_exists() -> None:
-    services = yaml.safe_load((DEPLOY.parent / "docker-compose.scale.yml").read_text())["services"]
+    services = yaml.safe_load((DEPLOY.parent / "deploy/docker-compose.scale.yml").read_text())["services"]
     assert {"database", "server0", "api0", "api1", "work", "scheduler", "evaluator", "server1"} <= set(services)
     for name in ("api0", "api1", "work", "server1"):
         assert _parser().parse_args(services[name]["command"]).config == Path("/etc/fss/server.toml")

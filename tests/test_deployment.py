@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.ports import free_ports
+from tests.harness.ports import free_ports
 
 ROOT = Path(__file__).parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -59,7 +59,7 @@ def test_servers_are_alike_confined_and_apart() -> None:
 
 
 def test_organisations_apart_share_no_folder_and_no_network_but_the_open_one() -> None:
-    services = yaml.safe_load((ROOT / "docker-compose.apart.yml").read_text())["services"]
+    services = yaml.safe_load((ROOT / "deploy/docker-compose.apart.yml").read_text())["services"]
     for service in services.values():
         assert service["read_only"]
         assert service["cap_drop"] == ["ALL"]
@@ -85,9 +85,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT, folder / "src", ignore=ignored)
     for name, command in instructions():
         if name == "RUN" and "/opt/fss" in command:
-            words = [word.replace("/opt/fss", str(folder / "fss")) for word in shlex.split(command)]
-            words[0] = words[0].replace("python", sys.executable) if words[0] == "python" else words[0]
-            subprocess.run(words, cwd=folder / "src", check=True, capture_output=True, timeout=600)
+            script = re.sub(r"^python ", f"{shlex.quote(sys.executable)} ", command).replace(
+                "/opt/fss", f"{folder}/fss"
+            )
+            subprocess.run(["sh", "-c", script], cwd=folder / "src", check=True, capture_output=True, timeout=600)
     return folder / "fss" / "bin"
 
 
@@ -100,7 +101,7 @@ def test_every_command_works_from_the_installed_package(installed: Path, tmp_pat
 
     def here(words: list[str], server: str = "") -> list[str]:
         changed = [word.replace("/etc/fss", str(pair / server)) for word in words]
-        changed = [word.replace("/opt/fss/examples", str(ROOT / "examples")) for word in changed]
+        changed = [word.replace("/opt/fss/examples", str(ROOT / "docs" / "examples")) for word in changed]
         return [str(pair) if word == "/pair" else "127.0.0.1" if word in SERVERS else word for word in changed]
 
     def run(words: list[str]) -> subprocess.CompletedProcess[str]:

@@ -3,8 +3,10 @@
 1. the image, from the base that is named; where that cannot be had, from one that debootstrap makes
 2. docker-compose.yml: two servers and the demo, to its report; then one server is killed and started again, and the
    same question has the same answer
-3. docker-compose.apart.yml: two organisations, each with its own network and folder, and a study between them
-4. docker-compose.scale.yml: server 0 behind haproxy with PostgreSQL and Dask; parts are killed, and the answer stays
+3. deploy/docker-compose.apart.yml: two organisations, each with its own network and folder, and a study between them
+4. deploy/docker-compose.scale.yml: server 0 behind haproxy with PostgreSQL and Dask; parts are killed, and the answer
+   stays
+5. deploy/kubernetes, its pods without a Kubernetes (tools/cluster.py)
 """
 
 import argparse
@@ -21,8 +23,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.dask import certificates
-from operators.setup import init_pair
+from fss_ecdf.operators.setup import init_pair
+from tests.harness.dask import certificates
+from tools import cluster
+from tools.image import build_arguments, require_slim
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "containers"
@@ -53,17 +57,17 @@ class Engine:
         if shutil.which("podman"):
             _configure_podman()
             return Engine("podman", (str(Path(sys.executable).with_name("podman-compose")),))
-        wanted = " ".join([*PROGRAMS, *NETWORKS])
-        raise SystemExit(f"neither a docker engine nor podman is here; on Debian, as root: apt-get install {wanted}")
+        wanted = f"on Debian, as root: apt-get install {' '.join([*PROGRAMS, *NETWORKS])}"
+        raise SystemExit(f"neither a docker engine nor podman is here; {wanted}")
 
     def run(self, *words: str, code: int | None = 0) -> str:
         return _run([self.program, *words], WORK, code)
 
     def build(self, base: str) -> None:
-        words = ["build", "--build-arg", f"BASE={base}", "--tag", IMAGE]
+        words = ["build", "--build-arg", f"BASE={base}", "--tag", IMAGE, *build_arguments()]
         if self.program == "podman":
             mounted = [Path(path).expanduser() for path in MOUNTED]
-            words += ["--network", "host", "--isolation", "chroot"]
+            words += ["--network", "host", "--isolation", "chroot", "--format", "docker"]  # with a health check
             words += [w for path in mounted if path.exists() for w in ("--volume", f"{path}:{path}:ro")]
         _run([self.program, *words, "."], ROOT)
 
@@ -107,7 +111,7 @@ def base_image(engine: Engine, wanted: str) -> str:
     if not shutil.which("debootstrap") or os.geteuid():
         raise SystemExit(f"{wanted} cannot be pulled; name another base (BASE=...), or install debootstrap and be root")
     root = WORK / "base"
-    packages = "python3,python3-venv,python3-dev,gcc,libc6-dev,ca-certificates"
+    packages = "python3,python3-venv,ca-certificates"
     _run(["debootstrap", "--variant=minbase", f"--include={packages}", "bookworm", str(root)], WORK)
     (root / "usr" / "bin" / "python").symlink_to("python3")
     _run(["tar", "-C", str(root), "-cf", str(WORK / "base.tar"), "."], WORK)
@@ -174,9 +178,9 @@ class Project:
 
 
 def _fresh(name: str) -> Path:
-    shutil.rmtree(WORK / name, ignore_errors=True)
-    (WORK / name).mkdir(parents=True)
-    return WORK / name
+    shutil.rmtree(folder := WORK / name, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
 
 
 def _hand_over(folder: Path) -> None:
@@ -211,7 +215,7 @@ def one_machine(engine: Engine) -> None:
 
 
 def apart(engine: Engine) -> None:
-    project, folder = Project(engine, "apart", "docker-compose.apart.yml"), _fresh("apart")
+    project, folder = Project(engine, "apart", "deploy/docker-compose.apart.yml"), _fresh("apart")
     init_pair(folder / "made", ("alpha", "beta"), (8440, 8441))
     for role, name in enumerate(("alpha", "beta")):
         (folder / name).mkdir()
@@ -221,8 +225,8 @@ def apart(engine: Engine) -> None:
         (folder / name / "operator.toml").write_text("\n".join(["[[server]]", *lines, ""]))
     (folder / "public").mkdir()
     shutil.copy(folder / "made" / "ca.pem", folder / "public")
-    shutil.copy(ROOT / "examples" / "risk-scores.csv", folder / "public")
-    shutil.copy(ROOT / "examples" / "risk-score.toml", folder / "alpha" / "study.toml")
+    shutil.copy(ROOT / "docs" / "examples" / "risk-scores.csv", folder / "public")
+    shutil.copy(ROOT / "docs" / "examples" / "risk-score.toml", folder / "alpha" / "study.toml")
     shutil.rmtree(folder / "made")
     _hand_over(folder)
     with project.up("alpha", "beta"):
@@ -238,23 +242,24 @@ def _study(project: Project) -> None:
     project.as_person("beta-operator", "cd /home/fss && fss-server campaign create study.toml")
     env = (folder / "alpha" / "study.env").read_text().replace("'", "")
     found = dict(line.removeprefix("export ").split("=", 1) for line in env.splitlines())
-    there = " ".join(f"https://{host}/v1/campaigns/{found['FSS_ID']}" for host in ("alpha:8440", "beta:8441"))
-    party = f"export FSS_CAMPAIGN='{there}' FSS_CA0=ca.pem FSS_CA1=ca.pem"
-    party += f" FSS_DIGEST={found['FSS_DIGEST']} FSS_UPLOAD_TOKEN={found['FSS_UPLOAD_TOKEN']}; cd /home/fss"
+    there = " ".join(f"https://{host}/v1/campaigns/{found['FSS_CAMPAIGN_ID']}" for host in ("alpha:8440", "beta:8441"))
+    party = f"export FSS_CAMPAIGN_URLS='{there}' FSS_CA0=ca.pem FSS_CA1=ca.pem"
+    party += f" FSS_CAMPAIGN_DIGEST={found['FSS_CAMPAIGN_DIGEST']}"
+    party += f" FSS_UPLOAD_TOKEN={found['FSS_UPLOAD_TOKEN']}; cd /home/fss"
     upload = (
-        "fss-dealer upload --csv risk-scores.csv --column score --stratum-column outcome --yes --receipt /tmp/r.json"
+        "fss-dealer upload --file risk-scores.csv --column score --stratum-column outcome --yes --receipt /tmp/r.json"
     )
     print(project.as_person("party", f"{party}; {upload}").strip().splitlines()[-1])
     connect = "import socket; socket.create_connection(('beta', 8441), 3)"
     reach = f"python -c {shlex.quote(connect)} 2>/dev/null && echo reached || echo apart"
     if "apart" not in project.as_person("alpha-operator", reach):
         raise SystemExit("alpha's operators reach beta's network")
-    project.as_person("alpha-operator", f"cd /home/fss && fss-server campaign seal {found['FSS_ID']} || true")
-    sealed = project.as_person("beta-operator", f"cd /home/fss && fss-server campaign seal {found['FSS_ID']}")
+    project.as_person("alpha-operator", f"cd /home/fss && fss-server campaign seal {found['FSS_CAMPAIGN_ID']} || true")
+    sealed = project.as_person("beta-operator", f"cd /home/fss && fss-server campaign seal {found['FSS_CAMPAIGN_ID']}")
     if "sealed 2000 uploads" not in sealed:
         raise SystemExit(f"not sealed: {sealed}")
     token = (folder / "beta" / "server" / "analyst.token").read_text().strip()
-    analyst = f"export FSS_CAMPAIGN={there.split()[1]} FSS_CA0=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss"
+    analyst = f"export FSS_CAMPAIGN_URLS={there.split()[1]} FSS_CA0=ca.pem FSS_ANALYST_TOKEN={token}; cd /home/fss"
     ask = f"{analyst}; fss-analyst roc --json"
     print(f"two organisations apart: sealed by both, AUC {json.loads(project.as_person('party', ask))['auc']:.4f}")
 
@@ -272,7 +277,7 @@ def services_image(engine: Engine, base: str) -> None:
 
 
 def scaled(engine: Engine) -> None:
-    project, folder = Project(engine, "scale", "docker-compose.scale.yml"), _fresh("scale")
+    project, folder = Project(engine, "scale", "deploy/docker-compose.scale.yml"), _fresh("scale")
     pair = folder / "pair"
     init_pair(pair, ("server0", "server1"), (8440, 8441))
     _enlarge(pair / "server0")
@@ -334,11 +339,12 @@ def main(argv: list[str] | None = None) -> int:
     if not args.no_build:
         base = base_image(engine, args.base)
         engine.build(base)
-        print(f"built with {engine.program} from {base}")
+        print(f"built from {base}: {require_slim(engine.program, IMAGE, base) / 1e6:.0f} MB above it")
     one_machine(engine)
     apart(engine)
     services_image(engine, base_image(engine, args.base))
     scaled(engine)
+    cluster.play(engine.program, _fresh("pods"), IMAGE, os.environ["FSS_POSTGRES"])
     return 0
 
 
