@@ -1,0 +1,114 @@
+// The receipt of an upload, in the form and by the rules of dealer/receipt.py, so that `fss-dealer` understands it:
+//
+// 1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
+// 2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
+// 3. New ids and keys (the next generation) are used when both servers have confirmed that the old ones do not count:
+//    they are withdrawn, or excluded from the set of their wave. A server that calls an upload late, or a token
+//    unknown, is not believed without that: if the token was wrong, the right one withdraws what may have arrived.
+
+import { fromHex, toHex } from "./bytes.js";
+import { SALT_BYTES, Source } from "./derive.js";
+
+export const RECEIPT_VERSION = 4;
+export const NEW = "new",
+  SENDING = "sending",
+  DONE = "done",
+  WITHDRAWING = "withdrawing",
+  PENDING = "pending"; // its wave closed before both had it
+const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "parts"];
+
+export class Receipt {
+  // `keep` stores what `body` returns, durably, before anything goes on.
+  constructor(campaign, salt, keep) {
+    Object.assign(this, { campaign, salt, keep, source: null, mark: "", data: "", count: 0, batch: 1 });
+    this.parts = new Map();
+  }
+
+  static fresh(campaign, keep) {
+    return new Receipt(campaign, crypto.getRandomValues(new Uint8Array(SALT_BYTES)), keep);
+  }
+
+  static read(body, campaign, keep) {
+    const names = Object.keys(body);
+    if (names.length !== FIELDS.length || !FIELDS.every((name) => names.includes(name)))
+      throw new Error("other fields");
+    if (body.version !== RECEIPT_VERSION || body.campaign !== campaign) throw new Error("of another campaign");
+    const found = new Receipt(campaign, fromHex(body.salt), keep);
+    if (found.salt.length !== SALT_BYTES) throw new Error("a salt is needed");
+    Object.assign(found, { mark: body.token, data: body.data, count: body.values, batch: body.batch });
+    for (const [number, [generation, state, wave]] of Object.entries(body.parts)) {
+      if (![NEW, SENDING, DONE, WITHDRAWING, PENDING].includes(state)) throw new Error("a state is not known");
+      found.parts.set(Number(number), { generation, state, wave });
+    }
+    return found;
+  }
+
+  // What was sent with another token can only be gone on with by that one; returns whether this one can go on.
+  use(token) {
+    this.source = new Source(this.salt, token);
+    const same = this.mark === this.source.mark();
+    if (!same && this.mark && this.numbers(SENDING, DONE).length) return false;
+    this.mark = this.source.mark();
+    return true;
+  }
+
+  get body() {
+    const parts = Object.fromEntries(
+      [...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, [p.generation, p.state, p.wave]]),
+    );
+    const about = { version: RECEIPT_VERSION, campaign: this.campaign, salt: toHex(this.salt), token: this.mark };
+    return { ...about, data: this.data, values: this.count, batch: this.batch, parts };
+  }
+
+  save() {
+    return this.keep(this.body);
+  }
+
+  numbers(...states) {
+    return [...this.parts]
+      .filter(([, part]) => states.includes(part.state))
+      .map(([n]) => n)
+      .sort((a, b) => a - b);
+  }
+
+  // These values from now on. Nothing of others may be anywhere.
+  take(data, count, batch) {
+    if (this.data !== data || !this.numbers(SENDING, DONE).length) Object.assign(this, { data, count, batch });
+    for (let n = 0; n * this.batch < this.count; n++)
+      if (!this.parts.has(n)) this.parts.set(n, { generation: 0, state: NEW, wave: 0 });
+    return this.save();
+  }
+
+  within(number) {
+    return [number * this.batch, Math.min(this.count, (number + 1) * this.batch)];
+  }
+
+  size(numbers) {
+    return numbers.reduce((sum, n) => sum + Math.max(0, this.within(n)[1] - this.within(n)[0]), 0);
+  }
+
+  ids(number) {
+    return this.source.ids(number, this.parts.get(number).generation, this.size([number]));
+  }
+
+  note(numbers, state) {
+    for (const number of numbers) this.parts.get(number).state = state;
+    return this.save();
+  }
+
+  // Its keys are for this wave, and are sent again for no other.
+  noteSending(number, wave) {
+    this.parts.get(number).wave = wave;
+    return this.note([number], SENDING);
+  }
+
+  withdrawn(numbers) {
+    for (const n of numbers) this.parts.set(n, { generation: this.parts.get(n).generation + 1, state: NEW, wave: 0 });
+    return this.save();
+  }
+
+  forgetData() {
+    Object.assign(this, { data: "", count: 0, batch: 1 });
+    return this.save();
+  }
+}

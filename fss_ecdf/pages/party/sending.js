@@ -1,0 +1,158 @@
+// Sending keys to both servers, and taking them back, as dealer/upload_client.py does: whatever fails, a value counts once.
+
+import { isConfirmed } from "./confirmation.js";
+import { UPLOAD_TYPE } from "./envelope.js";
+import { Refusal } from "./grid.js";
+import { DONE, NEW, PENDING, SENDING, WITHDRAWING } from "./receipt.js";
+import { Problem } from "./sites.js";
+
+export const BATCH = 1000; // values a request; servers take as many ids in a withdrawal
+const IN_FLIGHT = 3;
+const TRIES = 3; // of a batch, each with new keys: waves may close again and again
+
+// One upload's dealings with both servers. Everything is in the receipt before it is on the wire. `make` returns both
+// envelopes of a batch; `progress` hears how many values both servers have stored.
+export class Exchange {
+  constructor(campaign, sites, receipt, make, progress) {
+    Object.assign(this, { campaign, sites, receipt, make, progress });
+  }
+
+  // The values that the receipt knows already go on; others must be withdrawn first.
+  async upload(positions) {
+    const { receipt } = this,
+      data = receipt.source.tag(positions);
+    if (receipt.numbers(SENDING, DONE).length && receipt.data !== data) throw new Refusal("otherValues");
+    await this.finishWithdrawals();
+    await receipt.take(data, positions.length, BATCH);
+    this.progress(receipt.size(receipt.numbers(DONE)));
+    try {
+      await this.sendAll(positions);
+    } catch (error) {
+      throw error instanceof Refusal ? await this.takeBack(error) : error;
+    }
+  }
+
+  async withdraw() {
+    const { receipt } = this,
+      numbers = receipt.numbers(SENDING, DONE, WITHDRAWING, PENDING),
+      values = receipt.size(numbers);
+    await receipt.note(numbers, WITHDRAWING);
+    await this.finishWithdrawals();
+    await receipt.forgetData();
+    return values;
+  }
+
+  // A few batches at a time; after a failure no further one is begun, and those under way come to their end.
+  async sendAll(positions) {
+    const { receipt } = this;
+    const queue = receipt
+      .numbers(NEW, SENDING)
+      .filter((n) => n * receipt.batch < receipt.count)
+      .reverse();
+    const work = async () => {
+      while (queue.length) {
+        const number = queue.pop();
+        try {
+          await this.send(number, positions.slice(...receipt.within(number)));
+        } catch (error) {
+          queue.length = 0;
+          throw error;
+        }
+        this.progress(receipt.size(receipt.numbers(DONE)));
+      }
+    };
+    const outcomes = await Promise.allSettled(Array.from({ length: IN_FLIGHT }, work));
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+  }
+
+  // A batch whose ids cannot be used, or whose wave has closed, is sent again with new ids and keys; but not before both
+  // servers have confirmed that the old ones do not count: a server that lies about it would have a person counted twice.
+  async send(number, positions) {
+    for (let left = TRIES; ; ) {
+      try {
+        await this.sendOnce(number, positions);
+        return;
+      } catch (error) {
+        if (!["upload-withdrawn", "upload-conflict", "wave-closed"].includes(error.code)) throw error;
+        const late = error.code === "wave-closed";
+        await this.receipt.note([number], late ? PENDING : WITHDRAWING);
+        await this.finishWithdrawals([number]);
+        left -= 1;
+        if (!left) throw error;
+        if (late) await this.sites.check();
+      }
+    }
+  }
+
+  async sendOnce(number, positions) {
+    const part = this.receipt.parts.get(number),
+      wave = part.state === NEW ? this.sites.wave : part.wave;
+    const envelopes = await this.make(number, part.generation, positions, wave);
+    await this.receipt.noteSending(number, wave);
+    const outcomes = await Promise.allSettled([0, 1].map((server) => this.to(server, envelopes[server])));
+    const errors = outcomes.filter((o) => o.status === "rejected").map((o) => o.reason);
+    if (!errors.length) {
+      await this.receipt.note([number], DONE);
+      return;
+    }
+    throw errors.find((e) => !e.again) ?? errors[0]; // a refusal says more
+  }
+
+  async to(server, envelope) {
+    const failures = listOf(await this.sites.call(server, "POST", "/uploads", envelope, UPLOAD_TYPE), server);
+    if (failures.length) throw new Problem(server, String(failures[0].code), String(failures[0].detail));
+  }
+
+  // After a failure: withdraw what may have arrived. Returns the error with what has become of it.
+  async takeBack(error) {
+    const { receipt } = this;
+    await receipt.note(receipt.numbers(SENDING), WITHDRAWING);
+    if (!receipt.numbers(WITHDRAWING, PENDING).length) return error;
+    try {
+      await this.finishWithdrawals();
+    } catch {
+      error.after = "notTakenBack";
+      return error;
+    }
+    error.after = "takenBack";
+    return error;
+  }
+
+  // All that were begun, at both servers; each is asked for all of them, whatever the other one answers.
+  async finishWithdrawals(only = null) {
+    const numbers = only ?? this.receipt.numbers(WITHDRAWING, PENDING);
+    if (!numbers.length) return;
+    const [first, second] = await Promise.all([0, 1].map((server) => this.withdrawAt(server, numbers)));
+    await this.receipt.withdrawn(first.confirmed.filter((n) => second.confirmed.includes(n)));
+    const problem = first.problem ?? second.problem;
+    if (problem) throw problem;
+  }
+
+  async withdrawAt(server, numbers) {
+    const confirmed = [];
+    for (const number of numbers) {
+      try {
+        const ids = this.receipt.ids(number);
+        const text = await this.sites.call(server, "POST", "/uploads/withdraw", ids, "application/octet-stream");
+        if (listOf(text, server, "withdrawn").length) throw new Problem(server, "campaign-full", "");
+        const { signature } = JSON.parse(text);
+        if (!(await isConfirmed(this.campaign, server, ids, signature))) throw new Problem(server, "not-confirmed", "");
+      } catch (problem) {
+        return { confirmed, problem };
+      }
+      confirmed.push(number);
+    }
+    return { confirmed, problem: null };
+  }
+}
+
+// The failures in an answer of this protocol; anything else confirms nothing.
+function listOf(text, server, number = null) {
+  try {
+    const found = JSON.parse(text);
+    if (Array.isArray(found.failures) && (!number || Number.isInteger(found[number]))) return found.failures;
+  } catch {
+    // not an answer
+  }
+  throw new Problem(server, "not-an-answer", "");
+}

@@ -1,0 +1,49 @@
+// What the browser keeps for this page, for each invitation: the receipt, and until both servers have stored everything,
+// the positions that are being sent, so that a reload goes on. Nothing of it leaves the machine, and no token is in it.
+
+const DATABASE = "fss-ecdf";
+const TABLE = "uploads";
+
+function done(request) {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+const ended = (transaction) =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = transaction.onerror = () => reject(transaction.error);
+  });
+
+export class Store {
+  static async open() {
+    const opening = indexedDB.open(DATABASE, 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore(TABLE);
+    return Object.assign(new Store(), { name: "", database: await done(opening) });
+  }
+
+  get(kind) {
+    return done(this.database.transaction(TABLE).objectStore(TABLE).get([this.name, kind]));
+  }
+
+  // The [name, kind] of everything whose name begins so; names have no mark above "~".
+  keys(prefix) {
+    const range = IDBKeyRange.bound([prefix], [`${prefix}~`]);
+    return done(this.database.transaction(TABLE).objectStore(TABLE).getAllKeys(range));
+  }
+
+  // On disk when it returns.
+  async put(kind, value) {
+    const writing = this.database.transaction(TABLE, "readwrite", { durability: "strict" });
+    writing.objectStore(TABLE).put(value, [this.name, kind]);
+    await ended(writing);
+  }
+
+  async remove(...kinds) {
+    const writing = this.database.transaction(TABLE, "readwrite", { durability: "strict" });
+    for (const kind of kinds) writing.objectStore(TABLE).delete([this.name, kind]);
+    await ended(writing);
+  }
+}
