@@ -6,7 +6,7 @@
 # make gallery   the pictures of docs/gallery.md, made again
 # make docs   the documentation's site         make containers   the image and both compose files, for real
 # make arm    the AArch64 kernel in an emulator   make wheels   what can be published: sdist and wheels, into dist/
-# make browser    the pages in a real Chromium; screenshots go to bench-results/screenshots
+# make browser    the pages in Chromium, Firefox and WebKit; screenshots go to bench-results/screenshots
 # Each needs only Python 3.11+ and make, and works in its own environment, .venv.
 
 # From any folder: make -f FOLDER/Makefile test works in FOLDER.
@@ -43,7 +43,7 @@ DEBIAN = @( for program in $(1); do command -v $$program >/dev/null || exit 1; d
   { apt-get $(RETRIES) update -qq; apt-get $(RETRIES) install -y -qq $(2) >/dev/null; }; } || \
   echo "not here, and cannot be installed: $(1); on Debian: apt-get install $(2)"
 
-.PHONY: test units test-numpy slow faults chaos audit alerts lint demo bench docs gallery containers sanitize arm wheels \
+.PHONY: test units test-numpy slow faults chaos audit alerts lint lint-javascript demo bench docs gallery containers sanitize arm wheels \
   browser release update clean
 
 # Types are checked beside the tests: alone they would leave a core idle.
@@ -72,7 +72,7 @@ sanitize: .venv/ready
 	  fss/native/*.c -o build/sanitized/$$(ls fss/_native.*.so)
 	cd build/sanitized && LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYCRYPTODOME_DISABLE_DEEPBIND=1 FSS_BACKEND=native \
-	  ../../$(BIN)/python -m pytest tests/fss/test_native.py
+	  ../../$(BIN)/python -m pytest tests/fss/test_native.py tests/fss/test_table_native.py
 	$(CHECK) -O3 -fPIC -no-pie -Wl,--wrap=aligned_alloc,--wrap=free,--wrap=memcpy,--wrap=memset $(NATIVE) -o build/driver-traced
 	$(BIN)/python -m tests.native.machine_code build/driver-traced >build/operands
 	build/driver-traced trace <build/operands
@@ -123,7 +123,9 @@ faults: .venv/ready-faults
 
 browser: .venv/ready
 	$(call DEBIAN,chromium chromedriver,chromium chromium-driver)
-	$(BIN)/python -m pytest tests/web -m browser -rs
+	$(call DEBIAN,firefox-esr,firefox-esr)
+	$(call DEBIAN,WebKitWebDriver Xvfb,webkit2gtk-driver xvfb)
+	$(PARALLEL) tests/pages -m browser -rs
 
 chaos: .venv/ready
 	$(BIN)/python -m tests.chaos --json bench-results/chaos.json
@@ -152,13 +154,23 @@ update:
 	$(PYTHON) -m tools.update
 	.ci/run
 
-lint: .venv/ready
+lint: .venv/ready lint-javascript
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The JavaScript's layout, and the types of the modules that tools/javascript/tsconfig.json lists.
+lint-javascript:
+	@command -v npm >/dev/null || { echo "node and npm are not here: the JavaScript is not checked"; exit 0; }; \
+	  mkdir -p build/javascript && cp tools/javascript/package.json build/javascript && \
+	  { [ -d build/javascript/node_modules ] || npm install --prefix build/javascript --no-package-lock --no-audit \
+	  --no-fund --silent || { echo "npm cannot install the checkers: the JavaScript is not checked"; exit 0; }; } && \
+	  build/javascript/node_modules/.bin/tsc --project tools/javascript && \
+	  build/javascript/node_modules/.bin/prettier --log-level warn --print-width 120 --check \
+	  $$(ls fss_ecdf/pages/*.js fss_ecdf/pages/*/*.js | grep -v -E '/(aes|dcf|field|proof)\.js$$')
+
 demo: .venv/ready
-	$(BIN)/python -m bench demo $(if $(KEEP),--keep)
+	$(BIN)/fss-ecdf demo $(if $(KEEP),--keep)
 
 bench: .venv/ready-bench
 	$(BIN)/python -m bench core --rounds 2 --runs 5 --json bench-results/core.json

@@ -2,21 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from client.late import late
+from fss_ecdf.net.lazy_imports import lazy_exports
 
 if TYPE_CHECKING:
     from analyst.client import AsyncClient, Client
-    from analyst.curve import Curve
     from analyst.release import Release
+    from analyst.statistics.curve import Curve
 
 __all__ = ["AsyncClient", "Client", "Curve", "Release"]
 
-__getattr__ = late(
+__getattr__ = lazy_exports(
     __name__,
     {
         "AsyncClient": "analyst.client",
         "Client": "analyst.client",
-        "Curve": "analyst.curve",
+        "Curve": "analyst.statistics.curve",
         "Release": "analyst.release",
     },
 )

@@ -13,28 +13,28 @@ from pathlib import Path
 from typing import Any, get_args
 
 from analyst.options import QUARTILES, Smoothing
-from client import program
+from fss_ecdf.cli import common
 
 SMOOTHINGS = get_args(Smoothing)
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(program.words(argv))
+    args = _parser().parse_args(common.normalise_argv(argv))
 
     def work() -> int:
         # Loaded once it is known what to do: help and mistakes are answered at once.
         run: Callable[[argparse.Namespace], None] = getattr(import_module(args.module), args.run)
         run(args)
-        return program.OK
+        return common.OK
 
-    return program.guarded("fss-analyst", "analyst", work)
+    return common.run_command("fss-analyst", "analyst", work)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fss-analyst", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    program.add_version(parser)
+    common.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     shown = _asking(commands, "show", "what the campaign measures, and how privately, as TOML", tabular=False)
     shown.set_defaults(run="show_campaign")
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--methods", action="store_true", help="only print the words for a paper's methods section")
     report.add_argument("--files", type=Path, metavar="FOLDER", help="also every figure (SVG, PNG) and table (CSV)")
     console = _asking(commands, "console", "all of it in a browser on this machine", tabular=False)
-    console.set_defaults(module="analyst.console")
+    console.set_defaults(module="analyst.present.console")
     console.add_argument("--port", type=int, default=0, help="default: one that is free")
     _plan(commands)
     return parser
@@ -84,14 +84,18 @@ def _trend(commands: Any) -> None:
 
 def _scores(commands: Any) -> None:
     roc = _asking(commands, "roc", "how well the score separates two strata: ROC, AUC, precision and recall")
-    model = _asking(commands, "model", "a prediction model: Brier score, calibration slope, sensitivity, net benefit")
+    model = _asking(
+        commands, "performance", "performance of a prediction model: Brier score, slope, sensitivity, net benefit"
+    )
     model.add_argument("--threshold", type=float, default=0.5, help="who is above it is called positive")
     model.add_argument("--specificity", type=float, default=0.9, help="at which the sensitivity is told")
-    decision = _asking(commands, "decision", "the decision curve: net benefit against treating all and none")
+    decision = _asking(commands, "decision-curve", "net benefit compared with treating everybody and nobody")
     decision.add_argument("--thresholds", type=_numbers, help="separated by commas; default: 25 even ones")
     calibration = _asking(commands, "calibration", "are the scores probabilities? Hosmer-Lemeshow")
     calibration.add_argument("--groups", type=int, default=10, help="how many groups of about equal size")
-    calibration.add_argument("--ends", type=_numbers, help="upper ends of the groups instead, separated by commas")
+    calibration.add_argument(
+        "--edges", type=_numbers, help="upper edges of the score groups instead, separated by commas"
+    )
     calibration.add_argument(
         "--fitted-here",
         action="store_true",
@@ -105,7 +109,7 @@ def _scores(commands: Any) -> None:
     for one in (roc, model, decision, calibration):
         one.add_argument("--negative", action="append", metavar="NAME", help="default: the first of two strata")
         one.add_argument("--positive", action="append", metavar="NAME", help="default: the second of two strata")
-    areas = _asking(commands, "compare-areas", "the difference of two AUCs, of four strata")
+    areas = _asking(commands, "compare-auc", "the difference of two AUCs, of four strata")
     for which in ("first", "second"):
         areas.add_argument(
             f"--{which}", nargs=2, required=True, metavar=("NEGATIVE", "POSITIVE"), help="strata of one AUC"
@@ -121,22 +125,22 @@ def _survival(commands: Any) -> None:
 
 
 def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = program.add_command(commands, name, help)
-    parser.set_defaults(module="analyst.commands", run=name.replace("-", "_"))
-    known = os.environ.get("FSS_CAMPAIGN", "").split()
+    parser: argparse.ArgumentParser = common.add_command(commands, name, help)
+    parser.set_defaults(module="analyst.present.commands", run=name.replace("-", "_"))
+    known = os.environ.get("FSS_CAMPAIGN_URLS", "").split()
     parser.add_argument(
         "campaign",
         metavar="URL",
         nargs="?",
         default=known[0] if known else None,
-        help="its address at either server; default: the first one in the environment variable FSS_CAMPAIGN",
+        help="its address at either server; default: the first one in the environment variable FSS_CAMPAIGN_URLS",
     )
-    program.add_token(parser, program.ANALYST_TOKEN)
+    common.add_token(parser, common.ANALYST_TOKEN)
     parser.add_argument(
         "--ca",
         metavar="FILE",
         help="certificate authority of this server, if the system does not know it; default: the environment variable "
-        "FSS_CA1 for the second address in FSS_CAMPAIGN, otherwise FSS_CA0",
+        "FSS_CA1 for the second address in FSS_CAMPAIGN_URLS, otherwise FSS_CA0",
     )
     parser.add_argument(
         "--on-grid", action="store_true", help="values were measured in steps of the grid: no half-step correction"
@@ -144,7 +148,7 @@ def _asking(commands: Any, name: str, help: str, *, tabular: bool = True) -> arg
     which = parser.add_mutually_exclusive_group()
     for option, what in (
         ("wave", "one wave"),
-        ("until", "all waves up to one"),
+        ("through", "all waves through this one"),
         ("pooled", "what was pooled after one"),
     ):
         which.add_argument(f"--{option}", type=int, metavar="N", help=f"of a campaign of waves: {what}")
@@ -168,8 +172,8 @@ def _formats(parser: argparse.ArgumentParser) -> None:
 
 def _plan(commands: Any) -> None:
     help = "which epsilon, and how many parties, do I need? Asks nobody"
-    parser: argparse.ArgumentParser = program.add_command(commands, "plan", help)
-    parser.set_defaults(module="analyst.plan", run="plan")
+    parser: argparse.ArgumentParser = common.add_command(commands, "plan", help)
+    parser.set_defaults(module="analyst.present.plan", run="plan")
     parser.add_argument("--thresholds", type=int, default=1000, help="of the grid")
     parser.add_argument("--strata", type=int, default=1, help="how many; default: one")
     parser.add_argument(
@@ -177,8 +181,8 @@ def _plan(commands: Any) -> None:
     )
     parser.add_argument("--n", type=int, nargs="+", default=[1000, 10_000, 100_000], help="how many values in all")
     parser.add_argument("--epsilon", type=float, nargs="+", default=[0.1, 0.5, 1.0, 2.0], help="of the campaign")
-    parser.add_argument("--accuracy", type=float, help="the standard error you want, as a fraction of n, like 0.01")
-    parser.add_argument("--instances", type=int, default=1, help="how many values one party may give")
+    parser.add_argument("--target-error", type=float, help="the standard error to reach, as a fraction of n, like 0.01")
+    parser.add_argument("--values-per-person", type=int, default=1, help="the most values of one person")
     _formats(parser)
 
 

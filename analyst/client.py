@@ -15,22 +15,22 @@ from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import httpx
 
-from analyst.asking import Alone, Asking, Compute, Need, Plan, Request, Together
+from analyst.queries import Exclusive, Need, Parallel, Plan, Queries, Request, RunInThread
 from analyst.release import Release
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Question = Callable[Concatenate[Asking, P], Plan[R]]
+Question = Callable[Concatenate[Queries, P], Plan[R]]
 
 
-class Patience(TypedDict, total=False):
+class ClientOptions(TypedDict, total=False):
     """What `Asking` takes besides an address and a token."""
 
     timeout_s: float
     patience_s: float
     on_grid: bool
     wave: int | None
-    until: int | None
+    through: int | None
     pooled: int | None
 
 
@@ -38,9 +38,9 @@ def _of_release(method: Callable[Concatenate[Release, P], R]) -> Question[P, R]:
     """A method of the release as a question."""
 
     @wraps(method)
-    def plan(asking: Asking, /, *args: P.args, **more: P.kwargs) -> Plan[R]:
+    def plan(asking: Queries, /, *args: P.args, **more: P.kwargs) -> Plan[R]:
         release = yield from asking.release()
-        result: R = yield Compute(partial(method, release, *args, **more))
+        result: R = yield RunInThread(partial(method, release, *args, **more))
         return result
 
     return plan
@@ -65,8 +65,8 @@ def _later(question: Question[P, R]) -> Callable[Concatenate["AsyncClient", P], 
 
 
 class _Client:
-    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
-        self._asking = Asking(url, token, ca, **more)
+    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[ClientOptions]) -> None:
+        self._asking = Queries(url, token, ca, **more)
         self.url = self._asking.url
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class _Client:
 class Client(_Client):
     """Ask one server of a campaign. Both servers' noise is in every answer."""
 
-    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
+    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[ClientOptions]) -> None:
         super().__init__(url, token, ca, **more)
         self._http = httpx.Client(**self._asking.options)
 
@@ -88,25 +88,25 @@ class Client(_Client):
     ) -> None:
         self._http.close()
 
-    campaign = _now(Asking.campaign)
-    release = _now(Asking.release)
-    trend = _now(Asking.trend)
-    is_whole = _now(Asking.is_whole)
-    ecdf = _now(Asking.ecdf)
-    quantile = _now(Asking.quantile)
-    histogram = _now(Asking.histogram)
-    reported = _now(Asking.reported)
-    groups = _now(Asking.groups)
-    budget = _now(Asking.budget)
+    campaign = _now(Queries.campaign)
+    release = _now(Queries.release)
+    trend = _now(Queries.trend)
+    is_whole = _now(Queries.is_whole)
+    ecdf = _now(Queries.ecdf)
+    quantile = _now(Queries.quantile)
+    histogram = _now(Queries.histogram)
+    reported = _now(Queries.reported)
+    groups = _now(Queries.groups)
+    budget = _now(Queries.budget)
     curve = _now(_of_release(Release.curve))
     mean = _now(_of_release(Release.mean))
     compare = _now(_of_release(Release.compare))
     roc = _now(_of_release(Release.roc))
     calibration = _now(_of_release(Release.calibration))
     calibration_curve = _now(_of_release(Release.calibration_curve))
-    model = _now(_of_release(Release.model))
+    performance = _now(_of_release(Release.performance))
     summary = _now(_of_release(Release.summary))
-    compare_areas = _now(_of_release(Release.compare_areas))
+    compare_auc = _now(_of_release(Release.compare_auc))
     survival = _now(_of_release(Release.survival))
     survival_summary = _now(_of_release(Release.survival_summary))
 
@@ -128,11 +128,11 @@ class Client(_Client):
         match need:
             case Request():
                 return self._ask(need)
-            case Together():
+            case Parallel():
                 return [self._follow(plan) for plan in need.plans]
-            case Alone():
+            case Exclusive():
                 return self._follow(need.plan)
-            case Compute():
+            case RunInThread():
                 return need.work()
 
     def _ask(self, request: Request) -> bytes:
@@ -143,7 +143,7 @@ class Client(_Client):
 class AsyncClient(_Client):
     """The same, for a running event loop. Statistics are computed in a thread."""
 
-    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[Patience]) -> None:
+    def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[ClientOptions]) -> None:
         super().__init__(url, token, ca, **more)
         # a campaign may have thousands of strata
         self._http = httpx.AsyncClient(**{**self._asking.options, "limits": httpx.Limits(max_connections=4)})
@@ -157,25 +157,25 @@ class AsyncClient(_Client):
     ) -> None:
         await self._http.aclose()
 
-    campaign = _later(Asking.campaign)
-    release = _later(Asking.release)
-    trend = _later(Asking.trend)
-    is_whole = _later(Asking.is_whole)
-    ecdf = _later(Asking.ecdf)
-    quantile = _later(Asking.quantile)
-    histogram = _later(Asking.histogram)
-    reported = _later(Asking.reported)
-    groups = _later(Asking.groups)
-    budget = _later(Asking.budget)
+    campaign = _later(Queries.campaign)
+    release = _later(Queries.release)
+    trend = _later(Queries.trend)
+    is_whole = _later(Queries.is_whole)
+    ecdf = _later(Queries.ecdf)
+    quantile = _later(Queries.quantile)
+    histogram = _later(Queries.histogram)
+    reported = _later(Queries.reported)
+    groups = _later(Queries.groups)
+    budget = _later(Queries.budget)
     curve = _later(_of_release(Release.curve))
     mean = _later(_of_release(Release.mean))
     compare = _later(_of_release(Release.compare))
     roc = _later(_of_release(Release.roc))
     calibration = _later(_of_release(Release.calibration))
     calibration_curve = _later(_of_release(Release.calibration_curve))
-    model = _later(_of_release(Release.model))
+    performance = _later(_of_release(Release.performance))
     summary = _later(_of_release(Release.summary))
-    compare_areas = _later(_of_release(Release.compare_areas))
+    compare_auc = _later(_of_release(Release.compare_auc))
     survival = _later(_of_release(Release.survival))
     survival_summary = _later(_of_release(Release.survival_summary))
 
@@ -200,10 +200,10 @@ class AsyncClient(_Client):
                 return (
                     await self._asking.server.ask_async(self._http, need.method, url, most=need.most, **need.more)
                 ).content
-            case Together():
+            case Parallel():
                 return await asyncio.gather(*map(self._follow, need.plans))
-            case Alone():
+            case Exclusive():
                 async with self._alone:
                     return await self._follow(need.plan)
-            case Compute():
+            case RunInThread():
                 return await asyncio.to_thread(need.work)

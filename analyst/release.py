@@ -8,24 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyst import calibration, distribution, public, survival_tables
-from analyst.calibration import Calibration
-from analyst.calibration_curve import CalibrationCurve, calibration_curve
-from analyst.cells import on_simplex
-from analyst.compare import Comparison, compare, difference_of_areas
-from analyst.curve import Curve, smoothed
-from analyst.estimate import Estimates
-from analyst.histogram import Histogram
+from analyst.estimation import public_constraints
+from analyst.estimation.cells import on_simplex
+from analyst.estimation.estimate import Estimates
+from analyst.estimation.uncertainty import CountNoise
 from analyst.options import QUARTILES, Smoothing
-from analyst.prediction import Model
-from analyst.quantile import Quantiles
-from analyst.roc import Roc
-from analyst.survival import Arm
-from analyst.survival_tables import Survival
-from analyst.uncertainty import CountNoise
-from campaign.errors import InvalidQuery
-from campaign.inputs import Values, names
-from campaign.spec import Campaign
+from analyst.statistics import calibration, distribution, survival_tables
+from analyst.statistics.calibration import Calibration
+from analyst.statistics.calibration_curve import CalibrationCurve, calibration_curve
+from analyst.statistics.compare import Comparison, auc_difference, compare
+from analyst.statistics.curve import Curve, smoothed
+from analyst.statistics.histogram import Histogram
+from analyst.statistics.performance import ModelPerformance
+from analyst.statistics.quantile import Quantiles
+from analyst.statistics.roc import Roc
+from analyst.statistics.survival import Arm
+from analyst.statistics.survival_tables import Survival
+from fss_ecdf.campaign.array_inputs import Values, names
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidQuery
 
 Floats = NDArray[np.float64]
 Stratum = str | int | np.integer[Any] | Sequence[str] | Sequence[int] | None
@@ -46,13 +47,13 @@ class Release:
     _arms: dict[str, list[Arm]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
-    def of_whole(cls, campaign: Campaign, n: int, whole: NDArray[Any], on_grid: bool = False) -> "Release":
+    def from_curve(cls, campaign: Campaign, n: int, whole: NDArray[Any], on_grid: bool = False) -> "Release":
         """From counts over all positions, as servers and simulations have them."""
-        released = len(campaign.strata) << campaign.grid.bits
+        released = campaign.position(len(campaign.strata), 0)
         return cls(campaign, n, whole[:released].astype(np.float64), on_grid)
 
     @classmethod
-    def of_strata(cls, campaign: Campaign, n: int, parts: Sequence[Floats], on_grid: bool = False) -> "Release":
+    def from_strata(cls, campaign: Campaign, n: int, parts: Sequence[Floats], on_grid: bool = False) -> "Release":
         """From each stratum's counts up to the end of its padding."""
         before = np.cumsum([0.0, *(part[-1] for part in parts[:-1])])
         return cls(campaign, n, np.concatenate([p + b for p, b in zip(parts, before, strict=True)]), on_grid)
@@ -65,7 +66,7 @@ class Release:
     @cached_property
     def adjusted(self) -> Floats:
         """The published counts given what is public."""
-        return public.facts(self.campaign).adjust(self.published, float(self.n))
+        return public_constraints.public_constraints(self.campaign).adjust(self.published, float(self.n))
 
     @cached_property
     def totals(self) -> Mapping[str, float]:
@@ -74,7 +75,7 @@ class Release:
         return dict(zip(self.campaign.strata, on_simplex(last, float(self.n)).tolist(), strict=True))
 
     def _part(self, whole: Floats, stratum: str) -> Floats:
-        start = self.campaign.stratum(stratum) << self.campaign.grid.bits
+        start = self.campaign.position(self.campaign.stratum(stratum), 0)
         return whole[start : start + self.campaign.grid.size] - (whole[start - 1] if start else 0.0)
 
     def strata(self, stratum: Stratum) -> tuple[str, ...]:
@@ -149,14 +150,14 @@ class Release:
         """ROC and precision-recall curves; by default the first stratum is negative, the second positive."""
         return Roc(*self._two(negative, positive, smoothing))
 
-    def compare_areas(
+    def compare_auc(
         self, first: tuple[Stratum, Stratum], second: tuple[Stratum, Stratum], *, confidence: float = 0.95
     ) -> Estimates:
         """The difference of two AUCs, each of a negative and a positive stratum."""
         one, two = self.roc(*first), self.roc(*second)
         areas = [type(r.area)(f"AUC {r.positive.stratum} / {r.negative.stratum}", *_numbers(r)) for r in (one, two)]
         about = {"n": self.n, "epsilon": self.campaign.epsilon, "smoothing": "isotonic"}
-        return Estimates([*areas, difference_of_areas(one, two)], about, confidence)
+        return Estimates([*areas, auc_difference(one, two)], about, confidence)
 
     def calibration(
         self,
@@ -170,9 +171,11 @@ class Release:
         counted = calibration.from_curves(*self._two(negative, positive, "isotonic"), groups)
         return calibration.hosmer_lemeshow(counted, fitted=fitted)
 
-    def model(self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95) -> Model:
+    def performance(
+        self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95
+    ) -> ModelPerformance:
         """A prediction model: Brier score, calibration slope, sensitivity, net benefit."""
-        return Model(*self._two(negative, positive, "isotonic"), confidence)
+        return ModelPerformance(*self._two(negative, positive, "isotonic"), confidence)
 
     def calibration_curve(
         self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95

@@ -14,7 +14,6 @@ COMMANDS = {
     "audit": "known vulnerabilities of the pinned packages; needs the network",
     "index": "one page of what the others left in a folder",
     "docs": "write the parts of docs/ that follow from the code",
-    "demo": "forty simulated hospitals, two servers, every statistic beside the truth",
 }
 TOOLS = ("audit", "index", "docs")  # which measure nothing
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaign.errors import Problem, problems
+from fss_ecdf.campaign.errors import Problem, problems
 
 WIDTH = 120
 DOCS = Path(__file__).resolve().parents[1] / "docs"

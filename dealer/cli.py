@@ -5,11 +5,11 @@ import os
 import sys
 from pathlib import Path
 
-from client import program
+from fss_ecdf.cli import common
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = _parser().parse_args(program.words(argv))
+    args = _parser().parse_args(common.normalise_argv(argv))
 
     def work() -> int:
         from dealer import commands
@@ -18,29 +18,29 @@ def main(argv: list[str] | None = None) -> int:
         return code
 
     try:
-        code = program.guarded("fss-dealer", "dealer", work)
+        code = common.run_command("fss-dealer", "dealer", work)
     except KeyboardInterrupt:
         print(
             "\nfss-dealer: interrupted; what was sent may count. Run it again to go on, or `fss-dealer withdraw`",
             file=sys.stderr,
         )
-        return program.TRY_LATER
-    if code == program.TRY_LATER:
+        return common.TRY_LATER
+    if code == common.TRY_LATER:
         print("fss-dealer: try again later; by its receipt it goes on, and nothing counts twice", file=sys.stderr)
     return code
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="fss-dealer", description=__doc__)
-    program.add_version(parser)
+    common.add_version(parser)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    send = program.add_command(commands, "upload", "turn values into keys and send them to both servers")
+    send = common.add_command(commands, "upload", "turn values into keys and send them to both servers")
     send.set_defaults(command="upload")
     _add_campaign(send)
     source = send.add_mutually_exclusive_group(required=True)
     source.add_argument("--value", help="one value")
     source.add_argument(
-        "--csv", metavar="FILE", help="CSV (also .gz), Parquet or Excel (.xlsx), or - for standard input"
+        "--file", metavar="FILE", help="CSV (also .gz), Parquet or Excel (.xlsx), or - for standard input"
     )
     send.add_argument("--column", help="the values' column, by name or number; not needed if there is but one")
     send.add_argument("--stratum", help="the category of all values")
@@ -48,16 +48,11 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument("--decimal", choices=(".", ","), help="how decimals are written; default: as the file looks")
     send.add_argument("--skip-missing", action="store_true", help="leave out rows that are empty, NA and the like")
     send.add_argument("--allow-clipping", action="store_true", help="send the grid's ends for values that lie off it")
-    send.add_argument("--plot", action="store_true", help="with --dry-run: draw a histogram of what would be sent")
+    send.add_argument("--histogram", action="store_true", help="with --dry-run: draw a histogram of what would be sent")
     send.add_argument("--replace", action="store_true", help="withdraw what was sent before, then send these values")
-    send.add_argument(
-        "--digest",
-        default=os.environ.get("FSS_DIGEST") or None,
-        help="the digest on your invitation: nothing is sent to a campaign with another one; default: FSS_DIGEST",
-    )
     send.add_argument("--dry-run", action="store_true", help="show what would be sent and send nothing")
     send.add_argument("--yes", action="store_true", help="consent without being asked")
-    back = program.add_command(commands, "withdraw", "take back what was sent, while the campaign is open")
+    back = common.add_command(commands, "withdraw", "take back what was sent, while the campaign is open")
     back.set_defaults(command="withdraw")
     _add_campaign(back)
     return parser
@@ -75,15 +70,20 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         "--campaign",
         nargs=2,
         metavar="URL",
-        default=os.environ.get("FSS_CAMPAIGN", "").split(),
-        help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN",
+        default=os.environ.get("FSS_CAMPAIGN_URLS", "").split(),
+        help="its address at server 0 and at server 1; default: the environment variable FSS_CAMPAIGN_URLS",
     )
-    program.add_token(parser, program.UPLOAD_TOKEN)
+    parser.add_argument(
+        "--digest",
+        default=os.environ.get("FSS_CAMPAIGN_DIGEST") or None,
+        help="the digest on your invitation; nothing is sent to another campaign; default: FSS_CAMPAIGN_DIGEST",
+    )
+    common.add_token(parser, common.UPLOAD_TOKEN)
     parser.add_argument(
         "--ca",
         nargs="+",
         metavar="FILE",
-        default=[program.authority(0), program.authority(1)],
+        default=[common.authority(0), common.authority(1)],
         help="certificate authority of both servers, or of server 0 and of server 1, if the system does not know it; "
         "default: the environment variables FSS_CA0 and FSS_CA1",
     )
@@ -99,7 +99,7 @@ def _add_campaign(parser: argparse.ArgumentParser) -> None:
         help="how long a server that is away or busy is asked again; default: 10 for a file, some seconds for a value",
     )
     parser.add_argument(
-        "--receipt-token-file",
+        "--previous-token-file",
         type=Path,
         metavar="FILE",
         help="the token that the receipt was made with, where the operators gave you another one since",

@@ -9,27 +9,28 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from campaign.errors import DigestNeeded, InvalidValue, Problem
-from campaign.sealed_uploads import sealed_bytes
-from campaign.spec import Campaign, Placed, to_base64url
-from client import program
-from dealer import records, sending
+from dealer import input_rows, upload_client
 from dealer.histogram import histogram
 from dealer.receipt import default_path
-from dealer.sites import NO_DIGEST, Sites
+from dealer.servers import NO_DIGEST, ServerPair
 from fss import BackendError
+from fss_ecdf.campaign.campaign import Campaign, Positions, to_base64url
+from fss_ecdf.campaign.errors import DigestNeeded, InvalidValue, Problem
+from fss_ecdf.campaign.sealed_uploads import sealed_bytes
+from fss_ecdf.cli import common
 
 FILE_MINUTES = 10.0  # somebody who sends a file need not sit beside it
 SAY_AGAIN_S = 30.0
 
 
-def _sites(args: argparse.Namespace, token: str) -> Sites:
-    old = args.receipt_token_file.read_text().strip() if args.receipt_token_file else None
-    minutes = args.patience if args.patience is not None else FILE_MINUTES if getattr(args, "csv", None) else None
+def _sites(args: argparse.Namespace, token: str) -> ServerPair:
+    old = args.previous_token_file.read_text().strip() if args.previous_token_file else None
+    minutes = args.patience if args.patience is not None else FILE_MINUTES if getattr(args, "file", None) else None
     seconds = None if minutes is None else 60 * minutes
-    digest = getattr(args, "digest", None)
     said = _Waiting()
-    return Sites(args.campaign, token, args.ca, digest=digest, receipt_token=old, patience_s=seconds, waiting=said)
+    return ServerPair(
+        args.campaign, token, args.ca, digest=args.digest, receipt_token=old, patience_s=seconds, waiting=said
+    )
 
 
 class _Waiting:
@@ -50,55 +51,55 @@ def upload(args: argparse.Namespace) -> int:
     try:
         return _upload(args)
     except BackendError as error:
-        raise program.BadSettings(str(error)) from None
+        raise common.UsageError(str(error)) from None
 
 
 def _upload(args: argparse.Namespace) -> int:
     _check_options(args)
     if args.digest is None and not args.dry_run:
         raise DigestNeeded(NO_DIGEST)
-    sites = _sites(args, "none" if args.dry_run else program.token(args))
-    campaign = sites.fetch()
+    sites = _sites(args, "none" if args.dry_run else common.token(args))
+    campaign = sites.fetch_campaign()
     found = _records(args, campaign)
-    placed = found.place(campaign)
+    placed = found.to_positions(campaign)
     _describe(campaign, placed, found.notes, sites)
-    if args.plot:
+    if args.histogram:
         print(f"\n{histogram(campaign, placed)}")
-    records.check_clipping(campaign, placed, args.allow_clipping)
+    input_rows.check_clipping(campaign, placed, args.allow_clipping)
     if args.dry_run:
         print("\nnothing was sent (--dry-run)")
-        return program.OK
-    if not args.yes and not _consent(args.csv == "-", campaign.consent(sites.wave)):
+        return common.OK
+    if not args.yes and not _consent(args.file == "-", campaign.epsilon_for_party(sites.wave)):
         print("nothing was sent")
-        return program.OK
+        return common.OK
     receipt = args.receipt or default_path(to_base64url(campaign.id), os.environ)
-    with tqdm(total=placed.positions.size, unit=" values", disable=placed.positions.size < sending.BATCH) as bar:
+    with tqdm(total=placed.positions.size, unit=" values", disable=placed.positions.size < upload_client.BATCH) as bar:
         try:
-            outcome = sending.upload(
+            outcome = upload_client.upload(
                 placed, campaign, sites, receipt=receipt, replace=args.replace, progress=bar.update
             )
         except BackendError as error:
-            raise program.BadSettings(str(error)) from None
+            raise common.UsageError(str(error)) from None
     print(f"both servers have stored {outcome.sent} values", end="")
-    print(f"; {outcome.already_done} were there from before" if outcome.already_done else "")
+    print(f"; {outcome.already_sent} were there from before" if outcome.already_sent else "")
     if not outcome.sent:
         print("the same values were sent before and were not sent again; another party's need another --receipt FILE")
     print(f"receipt: {receipt} (keep it to yourself; to take the values back: fss-dealer withdraw)")
-    return program.OK
+    return common.OK
 
 
 def withdraw(args: argparse.Namespace) -> int:
-    sites = _sites(args, program.token(args))
-    print(f"both servers have withdrawn what was sent: {sending.withdraw(sites, receipt=args.receipt)} values")
-    return program.OK
+    sites = _sites(args, common.token(args))
+    print(f"both servers have withdrawn what was sent: {upload_client.withdraw(sites, receipt=args.receipt)} values")
+    return common.OK
 
 
-def _records(args: argparse.Namespace, campaign: Campaign) -> records.Records:
+def _records(args: argparse.Namespace, campaign: Campaign) -> input_rows.InputRows:
     if args.value is not None:
-        return records.from_value(args.value, args.stratum)
-    data = sys.stdin.buffer.read() if args.csv == "-" else Path(args.csv).read_bytes()
-    options = records.Options(args.column, args.stratum, args.stratum_column, args.skip_missing, args.decimal)
-    return records.from_file(data, options, campaign.grid.is_value)
+        return input_rows.from_value(args.value, args.stratum)
+    data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+    options = input_rows.Options(args.column, args.stratum, args.stratum_column, args.skip_missing, args.decimal)
+    return input_rows.from_file(data, options, campaign.grid.is_value)
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -111,30 +112,32 @@ def _check_options(args: argparse.Namespace) -> None:
     }
     for name, given in of_files.items():
         if given and args.value is not None:
-            raise program.BadSettings(f"{name} is for files: it goes with --csv, not with --value")
+            raise common.UsageError(f"{name} is for files: it goes with --csv, not with --value")
     if args.stratum is not None and args.stratum_column is not None:
-        raise program.BadSettings("--stratum is the category of all values, --stratum-column that of each: give one")
-    if args.plot and not args.dry_run:
-        raise program.BadSettings("--plot shows what would be sent: it goes with --dry-run")
+        raise common.UsageError("--stratum is the category of all values, --stratum-column that of each: give one")
+    if args.histogram and not args.dry_run:
+        raise common.UsageError("--histogram shows what would be sent: it goes with --dry-run")
 
 
 def _privacy(campaign: Campaign, wave: int) -> None:
-    print(f"  privacy   epsilon {campaign.consent(wave):g} in all, {campaign.mechanism}, noise from both servers")
+    print(
+        f"  privacy   epsilon {campaign.epsilon_for_party(wave):g} in all, {campaign.mechanism}, noise of both servers"
+    )
     if campaign.waves is None:
         return
     pooled = campaign.waves.pooled_from(wave)
     print(f"            of it {campaign.epsilon:g} for your wave, number {wave} or the next", end="")
     print(f", and {pooled:g} for what is pooled later" if pooled else "")
-    print(f"  waves     {campaign.waves.in_words()}")
+    print(f"  waves     {campaign.waves.describe()}")
     print(f"            a wave with fewer than {campaign.min_uploads} uploads is released with the next")
 
 
-def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], sites: Sites) -> None:
+def _describe(campaign: Campaign, placed: Positions, notes: Sequence[str], sites: ServerPair) -> None:
     """Numbers first, words of others last: what a person consents to cannot be pushed aside by a text."""
     grid, n = campaign.grid, placed.positions.size
     _privacy(campaign, sites.wave)
     print(f"  uploads   at least {campaign.min_uploads} before anything is published")
-    print(f"  keys      {campaign.check_in_words}")
+    print(f"  keys      {campaign.key_check_text}")
     print(f"  digest    {to_base64url(campaign.digest)}   # ", end="")
     print("the same as on your invitation?" if sites.digest is None else "as you gave it")
     print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
@@ -143,15 +146,15 @@ def _describe(campaign: Campaign, placed: Placed, notes: Sequence[str], sites: S
     for note in notes:
         print(f"  file      {note}")
     print(f"  to send   {sealed_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
-    if n > campaign.max_instances:
-        values = "1 value" if campaign.max_instances == 1 else f"{campaign.max_instances} values"
+    if n > campaign.max_values_per_person:
+        values = "1 value" if campaign.max_values_per_person == 1 else f"{campaign.max_values_per_person} values"
         print(f"  note      one party is protected for {values}; these count as several parties")
     print("  once      the receipt in your data folder keeps a second upload by you on this machine from counting.")
     print("            One from another machine or account, or with another --receipt, is not noticed and counts too")
-    print("\n".join(program.in_their_words(campaign)))
+    print("\n".join(common.free_text_lines(campaign)))
 
 
 def _consent(stdin_is_data: bool, epsilon: float) -> bool:
     if stdin_is_data:
         raise InvalidValue("standard input holds the values, so nobody can be asked: consent with --yes")
-    return program.agreed(f"\ntake part, with epsilon {epsilon:g} in all?", "consent with --yes")
+    return common.ask_yes_no(f"\ntake part, with epsilon {epsilon:g} in all?", "consent with --yes")

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from campaign.spec import Campaign, Placed
+from fss_ecdf.campaign.campaign import Campaign, Positions
 
 BINS = 20
 WIDTH = 50
 
 
-def histogram(campaign: Campaign, placed: Placed) -> str:
+def histogram(campaign: Campaign, placed: Positions) -> str:
     """One for each stratum that has values."""
-    strata, index = placed.positions >> campaign.grid.bits, placed.positions & ((1 << campaign.grid.bits) - 1)
+    strata, index = campaign.strata_and_indices(placed.positions)
     parts = []
     for number, name in enumerate(campaign.strata):
         if (mine := index[strata == number]).size:

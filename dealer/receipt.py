@@ -1,14 +1,15 @@
 """The receipt of a party's upload to a campaign: what is on its way, what is stored, what is being withdrawn.
 
-It holds a random salt, from which together with the token all ids and keys follow (`dealer/derive.py`), a keyed hash of
-the positions, and for every batch a generation, a state and the wave it is for; no value, no key, no id. Three rules
-make a value count at most once, whatever a server answers:
+It holds a random salt, from which all ids follow, and together with the token all keys (`dealer/upload_secrets.py`), a
+keyed hash of the positions, and for every batch a generation, a state and the wave it is for; no value, no key. Three
+rules make a value count at most once, whatever a server answers:
 
 1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
 2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
 3. New ids and keys (the next generation) are used when both servers have confirmed that the old ones do not count:
    they are withdrawn, or excluded from the set of their wave. The honest one of them has seen to it, so they cannot be
-   in the set that both servers hold. A server that calls an upload late is not believed without that.
+   in the set that both servers hold. A server that calls an upload late, or a token unknown, is not believed without
+   that: if the token was wrong, the right one withdraws what may have arrived.
 """
 
 import fcntl
@@ -23,12 +24,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.errors import InvalidValue, TryAgain
-from campaign.files import write_durably
-from dealer.derive import SALT_BYTES, Source
-from dealer.sharing import Rand
+from dealer.key_pairs import Rand
+from dealer.upload_secrets import SALT_BYTES, UploadSecrets
+from fss_ecdf.campaign.errors import InvalidValue, TryAgain
+from fss_ecdf.campaign.files import write_durably
 
-VERSION = 3
+VERSION = 4
 FOLDER_VARIABLE = "FSS_RECEIPTS"
 
 # What is known of a batch: nothing of it is anywhere; perhaps; both have stored it; its party takes it back, or its
@@ -51,10 +52,10 @@ def default_path(campaign: str, environment: Mapping[str, str]) -> Path:
 
 
 @dataclass
-class Part:
+class BatchState:
     """One batch of values: which of its ids are in use, and what is known of them."""
 
-    generation: int = 0
+    attempt: int = 0
     state: str = NEW
     wave: int = 0  # that its keys are for, once they are made
 
@@ -64,17 +65,17 @@ class Receipt:
     path: Path
     campaign: str
     salt: bytes = field(repr=False)
-    source: Source
+    source: UploadSecrets
     data: str = ""  # the tag of the positions
     count: int = 0
     batch: int = 1
-    parts: dict[int, Part] = field(default_factory=dict)
+    parts: dict[int, BatchState] = field(default_factory=dict)
 
     def save(self) -> None:
         """Durably, and complete or not at all."""
         body: dict[str, Any] = {"version": VERSION, "campaign": self.campaign, "salt": self.salt.hex()}
-        body |= {"token": self.source.mark(), "data": self.data, "values": self.count, "batch": self.batch}
-        body["parts"] = {str(n): [part.generation, part.state, part.wave] for n, part in sorted(self.parts.items())}
+        body |= {"token": self.source.token_fingerprint(), "data": self.data, "values": self.count, "batch": self.batch}
+        body["parts"] = {str(n): [part.attempt, part.state, part.wave] for n, part in sorted(self.parts.items())}
         write_durably(self.path, json.dumps(body).encode())
 
     def numbers(self, *states: str) -> list[int]:
@@ -85,7 +86,7 @@ class Receipt:
         if self.data != data or not self.numbers(SENDING, DONE):
             self.data, self.count, self.batch = data, count, batch
         for number in range(-(-self.count // self.batch)):
-            self.parts.setdefault(number, Part())
+            self.parts.setdefault(number, BatchState())
         self.save()
 
     def within(self, number: int) -> slice:
@@ -97,7 +98,7 @@ class Receipt:
         return sum(part.stop - part.start for part in map(self.within, numbers))
 
     def ids(self, number: int) -> NDArray[np.uint8]:
-        return self.source.ids(number, self.parts[number].generation, self.size([number]))
+        return self.source.ids(number, self.parts[number].attempt, self.size([number]))
 
     def note(self, numbers: Iterable[int], state: str) -> None:
         for number in numbers:
@@ -112,7 +113,7 @@ class Receipt:
     def withdrawn(self, numbers: Iterable[int]) -> None:
         """Both servers have confirmed that it does not count: other ids may be used."""
         for number in numbers:
-            self.parts[number] = Part(self.parts[number].generation + 1)
+            self.parts[number] = BatchState(self.parts[number].attempt + 1)
         self.save()
 
     def forget_data(self) -> None:
@@ -122,7 +123,7 @@ class Receipt:
 
 
 @contextmanager
-def opened(path: Path, campaign: str, token: str, rand: Rand) -> Iterator[Receipt]:
+def open_receipt(path: Path, campaign: str, token: str, rand: Rand) -> Iterator[Receipt]:
     """The receipt at this path, or a new one, for this process alone."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(path.with_suffix(path.suffix + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -138,7 +139,7 @@ def opened(path: Path, campaign: str, token: str, rand: Rand) -> Iterator[Receip
 
 def _new(path: Path, campaign: str, token: str, rand: Rand) -> Receipt:
     salt = rand(SALT_BYTES)
-    return Receipt(path, campaign, salt, Source.of(salt, token))
+    return Receipt(path, campaign, salt, UploadSecrets.of(salt, token))
 
 
 def _load(path: Path, campaign: str, token: str) -> Receipt:
@@ -152,10 +153,10 @@ def _load(path: Path, campaign: str, token: str) -> Receipt:
         ) from None
     if receipt.campaign != campaign:
         raise InvalidValue(f"{path} is the receipt of another campaign; name another with --receipt")
-    if body["token"] != receipt.source.mark() and receipt.numbers(SENDING, DONE, WITHDRAWING, PENDING):
+    if body["token"] != receipt.source.token_fingerprint() and receipt.numbers(SENDING, DONE):
         raise InvalidValue(
             f"the upload of the receipt {path} was made with another token: use that one to go on with it or to "
-            "withdraw it (--receipt-token-file, where you were given a new one); another party's values need another "
+            "withdraw it (--previous-token-file, where you were given a new one); another party's values need another "
             "receipt (--receipt FILE)"
         )
     return receipt
@@ -172,12 +173,12 @@ def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
     if len(tags[0]) not in (0, 32) or len(tags[1]) != 16:
         raise ValueError("a tag has another length")
     given = body["parts"].items()
-    parts = {int(n): Part(_number(generation), state, _number(wave)) for n, (generation, state, wave) in given}
+    parts = {int(n): BatchState(_number(generation), state, _number(wave)) for n, (generation, state, wave) in given}
     for number, part in parts.items():
         out = part.state != NEW
         if part.state not in STATES or number < 0 or (out and number * batch >= count):
             raise ValueError("batches do not fit the values")
-    return Receipt(path, body["campaign"], salt, Source.of(salt, token), tags[0].hex(), count, batch, parts)
+    return Receipt(path, body["campaign"], salt, UploadSecrets.of(salt, token), tags[0].hex(), count, batch, parts)
 
 
 def _number(value: object) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-from client.program import BadSettings
+from fss_ecdf.cli.common import UsageError
 from servers.settings import Tls
 
 
@@ -20,16 +20,16 @@ def require_usable(tls: Tls, now: datetime) -> None:
     try:
         shown = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
     except ValueError:
-        raise BadSettings(f"{tls.certificate} is not a certificate in PEM") from None
+        raise UsageError(f"{tls.certificate} is not a certificate in PEM") from None
     if shown.not_valid_after_utc <= now:
         when = shown.not_valid_after_utc.strftime("%Y-%m-%d %H:%M")
-        raise BadSettings(
+        raise UsageError(
             f"{tls.certificate}: the certificate ended on {when} UTC, and nobody would accept it; renew it"
         )
     if shown.not_valid_before_utc > now:
         when = shown.not_valid_before_utc.strftime("%Y-%m-%d %H:%M")
-        raise BadSettings(f"{tls.certificate}: the certificate begins on {when} UTC; is this machine's clock right?")
+        raise UsageError(f"{tls.certificate}: the certificate begins on {when} UTC; is this machine's clock right?")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key)
     except (ssl.SSLError, OSError):
-        raise BadSettings(f"{tls.key} is not the key of the certificate in {tls.certificate}") from None
+        raise UsageError(f"{tls.key} is not the key of the certificate in {tls.certificate}") from None

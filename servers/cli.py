@@ -6,19 +6,19 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from campaign.errors import TryAgain
-from client.program import BAD_DATA, OK, TRY_LATER, USAGE, BadSettings, Commands, add_command
+from fss_ecdf.campaign.errors import TryAgain
+from fss_ecdf.cli.common import BAD_DATA, OK, TRY_LATER, USAGE, Commands, UsageError, add_command
 
 
 def add_commands(commands: Commands) -> None:
     for name, what in (
-        ("run", "serve: all of a server in one process"),
-        ("api", "one of several processes that answer, on one PostgreSQL"),
-        ("work", "one of several processes that do the background work, on the same PostgreSQL"),
+        ("run", "run a whole server in one process"),
+        ("api", "run one of several processes that answer requests, on one PostgreSQL"),
+        ("worker", "run one of several background processes on the same PostgreSQL"),
     ):
         run = add_command(commands, name, what)
         run.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
-        if name != "work":
+        if name != "worker":
             run.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
         run.add_argument("--metrics", metavar="HOST:PORT", help="another address for metrics than the settings have")
         run.set_defaults(run=_run, what=name, listen=None)
@@ -26,13 +26,20 @@ def add_commands(commands: Commands) -> None:
     health = add_command(commands, "health", "does the server with these settings take requests? For health checks")
     health.add_argument("--config", type=Path, required=True, metavar="FILE", help="its settings, server.toml")
     health.add_argument("--listen", metavar="HOST:PORT", help="another address than the settings have")
+    health.add_argument(
+        "--metrics",
+        nargs="?",
+        const="",
+        metavar="HOST:PORT",
+        help="ask where metrics are told, since work processes listen nowhere else; by default that of the settings",
+    )
     health.set_defaults(run=_health)
 
     audit = add_command(commands, "audit", "check what one server signed and published against its keys and its noise")
     actions = audit.add_subparsers(required=True, metavar="COMMAND")
     for name, what in (
-        ("export", "write this server's keys, proofs and noise secrets of one campaign, for its auditor"),
-        ("evidence", "write what the other server signed about one campaign, for that server's auditor"),
+        ("export-keys", "write this server's keys, proofs and noise secrets of one campaign, for its auditor"),
+        ("export-evidence", "write what the other server signed about one campaign, for that server's auditor"),
     ):
         action = add_command(actions, name, what)
         action.add_argument("id", help="the campaign")
@@ -45,22 +52,22 @@ def add_commands(commands: Commands) -> None:
         "compute one server's check messages and shares again and compare them with what "
         "it signed: exit status 0 if it is honest, 3 if something is wrong, 4 if there is nothing to compare",
     )
-    verify.add_argument("--keys", type=Path, required=True, metavar="FOLDER", help="what its audit export wrote")
+    verify.add_argument("--keys", type=Path, required=True, metavar="FOLDER", help="what its audit export-keys wrote")
     verify.add_argument("--digest", required=True, help="of the campaign, as parties and analysts have it")
     verify.add_argument("--evidence", type=Path, required=True, metavar="FOLDER", help="of the other server")
     verify.set_defaults(run=_verify)
 
 
 def _hand_over(args: argparse.Namespace) -> int:
-    from servers.audit import hand_over
+    from servers.audit import export
     from servers.settings import load
 
-    if args.what == "export":
-        hand_over.keys(load(args.config), args.id, args.out)
+    if args.what == "export-keys":
+        export.keys(load(args.config), args.id, args.out)
         print(f"wrote keys, proofs and noise secrets of this server into {args.out}: for its auditor only, and never")
         print("together with those of the other server, since both together are everybody's values")
     else:
-        hand_over.evidence(load(args.config), args.id, args.out)
+        export.evidence(load(args.config), args.id, args.out)
         print(f"wrote what the other server signed into {args.out}")
     print("next: fss-server audit verify --keys FOLDER --evidence FOLDER --digest DIGEST")
     return OK
@@ -93,7 +100,7 @@ def _run(args: argparse.Namespace) -> int:
 
     try:
         getattr(run, args.what)(partial(load, args.config, listen=args.listen, metrics=args.metrics))
-    except (BackendError, BadSettings) as error:
+    except (BackendError, UsageError) as error:
         return _not_started(error, USAGE)
     except Damaged as error:
         return _not_started(error, BAD_DATA)
@@ -122,10 +129,14 @@ def _health(args: argparse.Namespace) -> int:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     settings = load(args.config, listen=args.listen)
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
+    address = settings.listen if args.metrics is None else args.metrics or settings.metrics.listen
+    if address is None:
+        raise UsageError("health --metrics: the settings have no metrics.listen; name the address")
+    host, _, port = address.rpartition(":")
+    host = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
     try:
         with httpx.Client(verify=context, timeout=5, trust_env=False) as client:
-            answer = client.get(f"https://{host}:{settings.port}/readyz")
+            answer = client.get(f"https://{host}:{port}/readyz")
     except httpx.HTTPError as error:
         print(f"fss-server: no answer ({type(error).__name__})", file=sys.stderr)
         return TRY_LATER

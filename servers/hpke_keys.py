@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from campaign.errors import HpkeKeyLost, PeerMismatch, UnknownCampaign
-from campaign.hpke import Kem
-from campaign.pledges import Pledge
-from campaign.spec import Campaign, from_base64url, to_base64url
-from client.hpke import HpkeKey
-from client.identity import SIGNATURE_BYTES, Identity, is_signed
+from fss_ecdf.campaign.campaign import Campaign, from_base64url, to_base64url
+from fss_ecdf.campaign.commitments import ServerCommitment
+from fss_ecdf.campaign.errors import HpkeKeyLost, InvalidPeerResponse, UnknownCampaign
+from fss_ecdf.campaign.hpke import Kem
+from fss_ecdf.net.hpke import HpkeKey
+from fss_ecdf.net.server_identity import SIGNATURE_BYTES, Identity, is_signed
 from servers.peer import PeerClient
 from servers.storage.storage import Storage, Writer
 
@@ -29,36 +29,38 @@ class HpkeKeys:
         self._peer, self._peer_key = peer, peer_key
         self._known: dict[bytes, HpkeKey] = {}
 
-    async def pledge(self, campaign_id: bytes, kem: Kem) -> Pledge:
+    async def commitment(self, campaign_id: bytes, kem: Kem) -> ServerCommitment:
         """What this server pledges to a campaign of this id, which need not exist yet. The same when asked again."""
         salt = await self._writer.run(lambda: self._storage.pledges.salt_or_new(campaign_id, self._rand))
-        return self._identity.pledge(campaign_id, kem, salt)
+        return self._identity.commit(campaign_id, kem, salt)
 
-    async def signed_pledge(self, campaign_id: bytes, kem: Kem) -> dict[str, object]:
+    async def signed_commitment(self, campaign_id: bytes, kem: Kem) -> dict[str, object]:
         """The same for the other server, which knows this server by its signing key."""
-        pledge = await self.pledge(campaign_id, kem)
+        pledge = await self.commitment(campaign_id, kem)
         signature = self._identity.sign(covered_by_signature(campaign_id, kem, pledge))
         return {"pledge": pledge.model_dump(mode="json"), "signature": to_base64url(signature)}
 
-    async def peer_pledge(self, campaign_id: bytes, kem: Kem) -> Pledge:
+    async def peer_commitment(self, campaign_id: bytes, kem: Kem) -> ServerCommitment:
         """What the other server pledges, if it signed it."""
-        given = await self._peer.pledge(campaign_id, kem)
+        given = await self._peer.commitment(campaign_id, kem)
         try:
-            pledge = Pledge.model_validate(given["pledge"])
+            pledge = ServerCommitment.model_validate(given["pledge"])
             signature = from_base64url(given["signature"], SIGNATURE_BYTES, "a signature")
         except (KeyError, ValueError):
-            raise PeerMismatch("the other server's pledge is not well-formed") from None
+            raise InvalidPeerResponse("the other server's pledge is not well-formed") from None
         if not is_signed(self._peer_key, covered_by_signature(campaign_id, kem, pledge), signature):
-            raise PeerMismatch("the other server's pledge is not signed with the key that this server knows of it")
+            raise InvalidPeerResponse(
+                "the other server's pledge is not signed with the key that this server knows of it"
+            )
         return pledge
 
-    async def require_pledges(self, campaign: Campaign) -> None:
+    async def require_commitments(self, campaign: Campaign) -> None:
         """The campaign holds this server's own pledge, or a problem."""
         salt = await asyncio.to_thread(self._storage.pledges.salt, campaign.id)
         if salt is None:
             with suppress(UnknownCampaign):  # one that was deleted says so
                 await asyncio.to_thread(self._storage.campaigns.get, campaign.id)
-        self._identity.require_pledges(campaign, self._peer_key, salt)
+        self._identity.require_commitments(campaign, self._peer_key, salt)
 
     def known(self, campaign: Campaign) -> HpkeKey | None:
         """What `of` has in memory."""
@@ -73,19 +75,23 @@ class HpkeKeys:
     def is_lost(self, campaign: Campaign) -> bool:
         return is_lost(self._identity, self._storage, campaign)
 
+    def in_memory(self) -> set[bytes]:
+        """The campaigns that `known` has keys of."""
+        return set(self._known)
+
     def forget(self, campaign_id: bytes) -> None:
         self._known.pop(campaign_id, None)
 
 
 def find(identity: Identity, storage: Storage, campaign: Campaign) -> HpkeKey:
     """The key that the campaign names, from the identity and what the database has of it; or the problem."""
-    salt, pledges = storage.pledges.salt(campaign.id), campaign.servers
+    salt, pledges = storage.pledges.salt(campaign.id), campaign.server_commitments
     assert pledges is not None
     key = None if salt is None else identity.hpke_key(campaign.id, campaign.kem, salt)
-    if key is None or key.public_bytes != pledges[identity.role].hpke_key:
+    if key is None or key.public_bytes != pledges[identity.server].hpke_key:
         what = "the identity file is another one" if key is not None else "the database has no salt for it"
         raise HpkeKeyLost(
-            f"server {identity.role} has lost its HPKE key of campaign {to_base64url(campaign.id)} ({what}), so it "
+            f"server {identity.server} has lost its HPKE key of campaign {to_base64url(campaign.id)} ({what}), so it "
             "cannot read uploads to it; its operator must restore the identity file and the database"
         )
     return key
@@ -99,5 +105,5 @@ def is_lost(identity: Identity, storage: Storage, campaign: Campaign) -> bool:
     return False
 
 
-def covered_by_signature(campaign_id: bytes, kem: Kem, pledge: Pledge) -> bytes:
+def covered_by_signature(campaign_id: bytes, kem: Kem, pledge: ServerCommitment) -> bytes:
     return b"fss-ecdf pledge 1\n" + campaign_id + kem.encode() + b"\n" + pledge.model_dump_json().encode()

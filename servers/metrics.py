@@ -4,7 +4,7 @@ import shutil
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from campaign.errors import problems
+from fss_ecdf.campaign.errors import problems
 from servers.settings import Settings
 
 UPLOADS = Counter("fss_uploads_total", "Uploads stored")

@@ -4,11 +4,12 @@ import asyncio
 
 import httpx
 
-from campaign.errors import PeerMismatch, PeerUnavailable, Problem, Refused, parse_problem
-from campaign.hpke import Kem
-from campaign.reading import parse_json
-from campaign.spec import Campaign, to_base64url
-from client import https
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import InvalidPeerResponse, PeerUnavailable, Problem, Refused, parse_problem
+from fss_ecdf.campaign.hpke import Kem
+from fss_ecdf.campaign.parsing import parse_json
+from fss_ecdf.net import https
+from servers import metrics
 from servers.rollback import HEADER, RollbackGuard
 from servers.settings import Peer, Settings
 
@@ -63,7 +64,7 @@ class PeerClient:
         """
         return await self._call(method, f"/v1/peer/campaigns/{to_base64url(campaign)}{what}", content, most)
 
-    async def pledge(self, campaign: bytes, kem: Kem) -> dict[str, object]:
+    async def commitment(self, campaign: bytes, kem: Kem) -> dict[str, object]:
         """What the other server says that it pledges to a campaign of this id; nothing of it is checked."""
         data = await self._call("GET", f"/v1/peer/pledges/{to_base64url(campaign)}?kem={kem}", None, 1 << 16)
         try:
@@ -71,7 +72,7 @@ class PeerClient:
         except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
-            raise PeerMismatch("the other server's pledge is not well-formed")
+            raise InvalidPeerResponse("the other server's pledge is not well-formed")
         return given
 
     async def compare(self) -> None:
@@ -90,6 +91,13 @@ class PeerClient:
         return await self._call("GET", f"/v1/peer/campaigns/{to_base64url(campaign)}", None, 1 << 20, always=True)
 
     async def _call(self, method: str, url: str, content: bytes | None, most: int, *, always: bool = False) -> bytes:
+        try:
+            return await self._compared(method, url, content, most, always=always)
+        except (PeerUnavailable, InvalidPeerResponse):
+            metrics.PEER_FAILURES.inc()
+            raise
+
+    async def _compared(self, method: str, url: str, content: bytes | None, most: int, *, always: bool) -> bytes:
         if self._guard is None:
             status, data, _ = await self._reach(method, url, content, most, {})
         else:
@@ -100,7 +108,7 @@ class PeerClient:
             if answer is not None:
                 await self._guard.heard(answer, told)
             elif status == 200:
-                raise PeerMismatch(f"the other server's answer has no {HEADER}; is it removed on the way?")
+                raise InvalidPeerResponse(f"the other server's answer has no {HEADER}; is it removed on the way?")
             if not always:
                 await self._guard.require(peer=True)
         if status == 200:
@@ -130,7 +138,7 @@ class PeerClient:
             async for part in response.aiter_bytes():
                 size += len(part)
                 if size > most:
-                    raise PeerMismatch(f"the other server's answer is longer than {most} bytes")
+                    raise InvalidPeerResponse(f"the other server's answer is longer than {most} bytes")
                 parts.append(part)
             return response.status_code, b"".join(parts), response.headers.get(HEADER)
 
@@ -138,15 +146,15 @@ class PeerClient:
     def _as_problem(status: int, data: bytes) -> Problem:
         problem = parse_problem(data)
         if problem is None:
-            return PeerMismatch(f"the other server answered {status} and no problem document")
+            return InvalidPeerResponse(f"the other server answered {status} and no problem document")
         if status in (401, 403) and problem.code in ("not-authenticated", "not-authorised"):
-            return PeerMismatch("the other server does not accept this server's token")
+            return InvalidPeerResponse("the other server does not accept this server's token")
         if isinstance(problem, Refused):
             return type(problem)(f"the other server: {problem.detail}")
         failure = PeerUnavailable(f"the other server: {problem.detail}", retry_after=RETRY_AFTER_S)
         failure.__cause__ = problem  # what it said itself: one that is busy is waited for
         return failure
 
-    async def noised(self, campaign: Campaign, what: str, body: bytes, wanted: int) -> bytes:
+    async def noisy_shares(self, campaign: Campaign, what: str, body: bytes, wanted: int) -> bytes:
         """So many noised elements in answer to a question, with a signature, as they came."""
         return await self.call("POST", campaign.id, what, content=body, most=1000 + 8 * wanted)

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from campaign.errors import PeerMismatch, PeerRolledBack
-from campaign.files import write_durably
-from client.identity import Identity
+from fss_ecdf.campaign.errors import InvalidPeerResponse, PeerRolledBack
+from fss_ecdf.campaign.files import write_durably
+from fss_ecdf.net.server_identity import Identity
 from servers import log, metrics
 from servers.storage.history import CLAIMED, NONCE_BYTES, OWN, PEER, History, Mark, on_hold
 
@@ -54,7 +54,7 @@ class Told:
         except ValueError:
             newest = seen = had = ()
         if len(newest) != 1 or len(seen) > SEEN or len(had) > 1:
-            raise PeerMismatch("the other server's history is not well-formed")
+            raise InvalidPeerResponse("the other server's history is not well-formed")
         return cls(newest[0], seen, had[0] if had else None)
 
 

@@ -1,9 +1,11 @@
 """Settings of one server: a TOML file, checked completely before anything starts.
 
 Tokens stand here only as SHA-256 hashes. What a server must keep secret itself, its token for the other server, its
-identity and its TLS key, are files that only the owner may read.
+identity and its TLS key, are files that only the owner may read; or, where `secrets = "group"` says so, the group that
+the process runs with, as in a Secret that Kubernetes mounts.
 """
 
+import os
 import stat
 import tomllib
 from pathlib import Path
@@ -12,10 +14,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AnyHttpUrl, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from campaign.noise.mechanism import CURVE_BITS, MAX_CURVE_BITS
-from campaign.pledges import SIGNING_KEY_BYTES
-from campaign.spec import from_base64url
-from client.program import BadSettings
+from fss_ecdf.campaign.campaign import from_base64url
+from fss_ecdf.campaign.commitments import SIGNING_KEY_BYTES
+from fss_ecdf.campaign.noise.mechanism import CURVE_BITS, MAX_CURVE_BITS
+from fss_ecdf.cli.common import UsageError
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Hashes = Annotated[tuple[Hash, ...], Field(min_length=1, max_length=2), BeforeValidator(lambda v: _several(v))]
@@ -63,7 +65,7 @@ class Tokens(_Section):
 
 class Limits(_Section):
     body_bytes: int = Field(default=16 << 20, ge=1 << 16, le=1 << 32)
-    body_s: float = Field(default=60.0, gt=0, le=3600)
+    receive_timeout_s: float = Field(default=60.0, gt=0, le=3600)
     body_bytes_per_s: int = Field(default=1024, ge=1)  # after the first seconds
     bytes_in_flight: int = Field(default=64 << 20, ge=1 << 16)
     bytes_per_token: int = Field(default=32 << 20, ge=1 << 16)
@@ -74,7 +76,7 @@ class Limits(_Section):
     evaluations: int = Field(default=4, ge=1, le=1000)
     evaluations_waiting: int = Field(default=64, ge=0, le=100_000)
     points_per_query: int = Field(default=10_000, ge=1, le=1_000_000)
-    points_times_keys: int = Field(default=100_000_000, ge=1)  # of one question that is answered from the keys
+    point_evaluations: int = Field(default=100_000_000, ge=1)  # of one question that is answered from the keys
 
 
 class Metrics(_Section):
@@ -118,7 +120,7 @@ class Cluster(_Section):
 
 
 class Settings(_Section):
-    role: Literal[0, 1]
+    server: Literal[0, 1]
     listen: str = Field(pattern=r"^[^:\s]+:\d{1,5}$")
     data: PathField
     identity_file: PathField
@@ -131,6 +133,7 @@ class Settings(_Section):
     limits: Limits = Limits()
     metrics: Metrics = Metrics()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    secrets: Literal["owner", "group"] = "owner"
     cluster: Cluster | None = None
 
     @model_validator(mode="after")
@@ -174,23 +177,23 @@ def load(path: Path, *, listen: str | None = None, metrics: str | None = None) -
     try:
         fields = tomllib.loads(path.read_text())
     except OSError as error:
-        raise BadSettings(f"{path}: cannot be read ({error.strerror})") from None
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{path}: not TOML: {error}") from None
+        raise UsageError(f"{path}: not TOML: {error}") from None
     fields |= {} if listen is None else {"listen": listen}
     if metrics is not None:
         fields["metrics"] = {**fields.get("metrics", {}), "listen": metrics}
     try:
         settings = Settings.model_validate(fields)
     except ValidationError as error:
-        raise BadSettings(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
+        raise UsageError(f"{path}: " + "; ".join(_explain(e) for e in error.errors())) from None
     settings = _absolute(settings, path.parent)
     _require_files(settings, path)
     return settings
 
 
 def _require_files(settings: Settings, path: Path) -> None:
-    """All are there, and secrets are their owner's only."""
+    """All are there, and nobody reads secrets who need not."""
     secrets = [settings.tls.key, settings.peer.token_file, settings.identity_file]
     others = [settings.tls.certificate, settings.peer.ca]
     if settings.cluster is not None:
@@ -198,12 +201,21 @@ def _require_files(settings: Settings, path: Path) -> None:
         others += [path for path in (settings.cluster.ca, settings.cluster.certificate) if path is not None]
     for file in (*others, *secrets):
         if not file.is_file():
-            raise BadSettings(f"{path}: {file} does not exist")
+            raise UsageError(f"{path}: {file} does not exist")
+    by_group = settings.secrets == "group"
+    whom = "its owner and a group of this process only (chmod 440)" if by_group else "its owner only (chmod 600)"
     for secret in secrets:
-        if secret.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise BadSettings(f"{path}: {secret} must be readable by its owner only (chmod 600)")
-    if _has_password(settings) and path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise BadSettings(f"{path}: has the database's password in it, so it must be readable by its owner only")
+        if is_exposed(secret, by_group=by_group):
+            raise UsageError(f"{path}: {secret} must be readable by {whom}")
+    if _has_password(settings) and is_exposed(path, by_group=by_group):
+        raise UsageError(f"{path}: has the database's password in it, so it must be readable by {whom}")
+
+
+def is_exposed(path: Path, *, by_group: bool) -> bool:
+    """Can others than the owner use this file? `by_group`: a group of this process may read it, but not write."""
+    about = path.stat()
+    allowed = stat.S_IRGRP if by_group and about.st_gid in {os.getegid(), *os.getgroups()} else 0
+    return bool(about.st_mode & (stat.S_IRWXG | stat.S_IRWXO) & ~allowed)
 
 
 def _has_password(settings: Settings) -> bool:

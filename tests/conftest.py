@@ -8,14 +8,14 @@ import pytest
 from hypothesis import settings
 
 from dealer.receipt import FOLDER_VARIABLE
-from harness.live import Pair
+from tests.harness.server_pair import LivePair
 
 # A slow machine is no wrong answer.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 if TYPE_CHECKING:  # it loads all of a server
-    from harness.nursery import Forked, Nursery
+    from tests.harness.fork_server import Forked, ForkServer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,12 +34,12 @@ class _Late:
     """A nursery that exists from the first server on."""
 
     def __init__(self) -> None:
-        self._nursery: Nursery | None = None
+        self._nursery: ForkServer | None = None
 
     def start(self, config: Path, log: Path) -> "Forked":
-        from harness.nursery import Nursery
+        from tests.harness.fork_server import ForkServer
 
-        self._nursery = self._nursery or Nursery()
+        self._nursery = self._nursery or ForkServer()
         return self._nursery.start(config, log)
 
     def close(self) -> None:
@@ -51,15 +51,15 @@ class _Late:
 def nursery() -> Iterator[None]:
     late = _Late()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pair, "nursery", late)
+        patch.setattr(LivePair, "nursery", late)
         yield
     late.close()
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePair]:
     """Two servers for all tests of a module."""
-    made = Pair(tmp_path_factory.mktemp("live"))
+    made = LivePair(tmp_path_factory.mktemp("live"))
     made.expose()
     with made as started:
         yield started

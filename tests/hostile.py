@@ -16,6 +16,23 @@ Answer = tuple[int, Any]  # status, and JSON or an iterator of bytes that may ha
 
 
 @contextmanager
+def serving(folder: Path, handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[int]:
+    """Over TLS, with the certificate and key in `folder`; the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
 def answering(folder: Path, answer: Callable[[str], Answer]) -> Iterator[str]:
     """The address of a server whose answers are a function of the path; `folder` has its certificate and key."""
 
@@ -39,18 +56,8 @@ def answering(folder: Path, answer: Callable[[str], Answer]) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"https://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(folder, Handler) as port:
+        yield f"https://127.0.0.1:{port}"
 
 
 def screen(printed: str, columns: int = COLUMNS, rows: int = 100) -> list[str]:

@@ -1,4 +1,4 @@
-"""docs/campaigns.md, `campaign new` and `campaign check`: every field and grid, and what a campaign is good for."""
+"""docs/campaigns.md, `campaign draft` and `campaign preview`: every field and grid, and what a campaign is good for."""
 
 import re
 from pathlib import Path
@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyst import plot
+from analyst.plots import curves
 from analyst.release import Release
-from campaign.errors import InvalidCampaign
-from campaign.noise.outlook import outlooks
-from campaign.spec import Campaign
-from campaign.waves import Waves
-from harness.live import ROOT, Pair
-from operators.outlook import questions
-from programs.server import main
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidCampaign
+from fss_ecdf.campaign.noise.expected_errors import campaign_errors
+from fss_ecdf.campaign.waves import Waves
+from fss_ecdf.cli.server import main
+from fss_ecdf.operators.campaign_preview import questions
 from tests.commands import Done, call
+from tests.harness.server_pair import ROOT, LivePair
 from tests.servers.conftest import new_campaign
 
 PAGE = (ROOT / "docs" / "campaigns.md").read_text()
@@ -28,14 +28,14 @@ def run(*args: str, stdin: str = "") -> Done:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.split('"')[1])
-def test_every_example_can_be_created(pair: Pair, tmp_path: Path, text: str) -> None:
+def test_every_example_can_be_created(pair: LivePair, tmp_path: Path, text: str) -> None:
     (tmp_path / "study.toml").write_text(text)
     invited = ["--invitations", "2"] if "invited" in text else []
-    operator = ["--operator", str(pair.folder / "operator.toml")]
+    operator = ["--operator-config", str(pair.folder / "operator.toml")]
     done = run(*operator, "create", str(tmp_path / "study.toml"), *invited)
     assert done.returncode == 0, done.stderr
     assert ("point by point" in done.stdout) == ("Invoices" in text)
-    checked = run("check", str(tmp_path / "study.toml"))
+    checked = run("preview", str(tmp_path / "study.toml"))
     assert checked.returncode == 0, checked.stderr
     assert "this is a valid campaign" in checked.stdout
 
@@ -49,7 +49,17 @@ def test_every_field_and_every_grid_is_on_the_page() -> None:
         "explicit",
     }
     used = {field for text in EXAMPLES for field in Campaign.from_toml(text, id=bytes(32)).model_fields_set}
-    assert used >= {"value_name", "unit", "strata", "kind", "reserve", "opens", "closes", "admission", "max_instances"}
+    assert used >= {
+        "value_name",
+        "unit",
+        "strata",
+        "kind",
+        "reserve",
+        "opens",
+        "closes",
+        "admission",
+        "max_values_per_person",
+    }
 
 
 ANSWERS = "\n".join(
@@ -79,7 +89,7 @@ ANSWERS = "\n".join(
 def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
     """An empty title, an epsilon that is no number, a grid that does not end on a step: each is asked for again."""
     path = tmp_path / "study.toml"
-    done = run("new", str(path), stdin=ANSWERS + "\n")
+    done = run("draft", str(path), stdin=ANSWERS + "\n")
     assert done.returncode == 0, done.stderr
     for told in ("something has to stand here", "'much' is not a number", "to must be from plus a positive whole"):
         assert told in done.stderr
@@ -91,10 +101,10 @@ def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
         100,
     )
     assert (campaign.value_name, campaign.unit, campaign.grid.size) == ("HbA1c", "%", 121)
-    assert f"fss-server campaign check {path}" in done.stdout
-    again = run("new", str(path))
+    assert f"fss-server campaign preview {path}" in done.stdout
+    again = run("draft", str(path))
     assert (again.returncode, "never overwritten" in again.stderr) == (64, True)
-    nobody = run("new", str(tmp_path / "other.toml"))
+    nobody = run("draft", str(tmp_path / "other.toml"))
     assert nobody.returncode == 64
     assert "nobody is there to be asked: write the file by hand, docs/campaigns.md has examples" in nobody.stderr
     assert not (tmp_path / "other.toml").exists()
@@ -103,7 +113,7 @@ def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "ends"), [("integer", ("0", "120")), ("date", ("2026-01-01", "2026-12-31"))])
 def test_new_for_counts_and_dates(tmp_path: Path, kind: str, ends: tuple[str, str]) -> None:
     answers = ["t", "q", "", "", "", "", "50", kind, *ends]
-    done = run("new", str(tmp_path / "study.toml"), stdin="\n".join(answers) + "\n")
+    done = run("draft", str(tmp_path / "study.toml"), stdin="\n".join(answers) + "\n")
     assert done.returncode == 0, done.stderr
     campaign = Campaign.from_toml((tmp_path / "study.toml").read_text(), id=bytes(32))
     assert (campaign.grid.values, campaign.min_uploads, campaign.strata) == (kind, 50, ("all",))
@@ -111,7 +121,7 @@ def test_new_for_counts_and_dates(tmp_path: Path, kind: str, ends: tuple[str, st
 
 def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) -> None:
     (tmp_path / "big.toml").write_text(EXAMPLES[-1])
-    done = run("check", str(tmp_path / "big.toml"), "--n", "1000", "100000")
+    done = run("preview", str(tmp_path / "big.toml"), "--n", "1000", "100000")
     assert done.returncode == 0, done.stderr
     for told in (
         "100000001 thresholds from 0 to 1000000 EUR",
@@ -122,14 +132,14 @@ def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) ->
         "for a question of 14 points",
     ):
         assert told in done.stdout, told
-    wrong = run("check", str(tmp_path / "big.toml"), "--n", "0")
+    wrong = run("preview", str(tmp_path / "big.toml"), "--n", "0")
     assert (wrong.returncode, "at least 1 value" in wrong.stderr) == (65, True)
     (tmp_path / "bad.toml").write_text("title = 3")
-    assert run("check", str(tmp_path / "bad.toml")).returncode == 65
+    assert run("preview", str(tmp_path / "bad.toml")).returncode == 65
 
 
 def answered(campaign: Campaign, n: int) -> dict[str, str]:
-    return dict(questions(campaign, outlooks(campaign, [n])[0]))
+    return dict(questions(campaign, campaign_errors(campaign, [n])[0]))
 
 
 def test_questions_of_other_campaigns() -> None:
@@ -158,20 +168,20 @@ def test_expected_errors_are_those_of_a_release(strata: list[str]) -> None:
     """Of values spread evenly, by the analyst's own exact formulas: within 25 %."""
     campaign = new_campaign(grid={"kind": "linear", "from": 0.0, "to": 1.0, "step": 1 / 1024}, strata=strata)
     n, each = 40_000, 40_000 // len(strata)
-    (found,) = outlooks(campaign, [n])
+    (found,) = campaign_errors(campaign, [n])
     even = np.tile(np.append(np.arange(1, 1026) * each / 1025, np.full(2048 - 1025, each)), (len(strata), 1))
     whole = (even + each * np.arange(len(strata))[:, np.newaxis]).ravel()
-    release = Release.of_whole(campaign, n, np.round(whole).astype(np.int64))
+    release = Release.from_curve(campaign, n, np.round(whole).astype(np.int64))
     area = release.roc(strata[0], strata[1]).area
     assert found.auc == pytest.approx(area.noise_error, rel=0.25)
     bins = release.histogram(20, strata[1]).standard_errors / each
     assert found.bin_share == pytest.approx(np.sqrt((bins**2).mean()), rel=0.25)
     with pytest.raises(InvalidCampaign, match="at least 1 value"):
-        outlooks(campaign, [])
+        campaign_errors(campaign, [])
 
 
 def test_axes_name_the_value_and_its_unit() -> None:
     named = new_campaign(value_name="HbA1c", unit="%", title="Clinic")
-    assert plot.x_label(named) == "HbA1c (%)"
-    assert plot.x_label(new_campaign(title="Clinic", unit="%")) == "Clinic (%)"
-    assert plot.x_label(new_campaign(title="Clinic")) == "Clinic"
+    assert curves.x_label(named) == "HbA1c (%)"
+    assert curves.x_label(new_campaign(title="Clinic", unit="%")) == "Clinic (%)"
+    assert curves.x_label(new_campaign(title="Clinic")) == "Clinic"

@@ -12,9 +12,16 @@ import pytest
 from pydantic import BaseModel
 
 from bench.docs import END, MEASURED, START, Measured, problem_table, wrapped
-from programs.server import main as server
-from servers.api import actions, analysts, operators, parties, peers, public, sites
+from dealer import receipt
+from fss import keys
+from fss_ecdf.campaign import binary_messages, campaign, sealed_uploads
+from fss_ecdf.campaign.errors import problems
+from fss_ecdf.cli.server import main as server
+from servers.api import action_log, analysts, operators, parties, peers, public, sites
+from servers.maintenance import backup
+from servers.release import sealed_releases, statement
 from servers.settings import Settings
+from servers.storage import entries, migrate
 from tests.commands import call
 from tools.site import files, reference
 
@@ -36,7 +43,7 @@ def test_a_table_of_figures_is_that_of_the_run_beside_it(measured: Measured) -> 
 def test_every_public_route_is_described() -> None:
     text = (DOCS / "protocol.md").read_text()
     for route in [
-        route for room in (public, operators, sites, actions, parties, analysts) for route in room.router.routes
+        route for room in (public, operators, sites, action_log, parties, analysts) for route in room.router.routes
     ]:
         path = str(getattr(route, "path", "")).replace("{cid}", "{id}")
         assert path in text, path
@@ -50,7 +57,7 @@ def settings(section: type[BaseModel], under: str = "") -> Iterator[str]:
 
 
 def test_the_table_of_settings_is_whole() -> None:
-    """A row names a section once: `limits.body_bytes`, `body_s`."""
+    """A row names a section once: `limits.body_bytes`, `receive_timeout_s`."""
     table = (DOCS / "operations.md").read_text().split("| setting |")[1].split("\n\n")[0]
     found = set()
     for row in re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE):
@@ -62,7 +69,7 @@ def test_the_table_of_settings_is_whole() -> None:
 
 def test_settings_of_many_processes_are_read(tmp_path: Path) -> None:
     """Those of docs/scale.md, in a file that init wrote."""
-    call(server, "init", str(tmp_path / "fss"), "--role", "0", "--peer-url", "https://other.example:8443")
+    call(server, "init", str(tmp_path / "fss"), "--server", "0", "--peer-url", "https://other.example:8443")
     (block,) = re.findall(r"^    database = .*?(?=^\S)", (DOCS / "scale.md").read_text(), re.DOTALL | re.MULTILINE)
     made = tomllib.loads((tmp_path / "fss" / "server.toml").read_text()) | tomllib.loads(textwrap.dedent(block))
     made["tokens"] |= {"peer": "0" * 64, "peer_signing_key": "A" * 43}
@@ -101,7 +108,7 @@ def test_commands_and_options_named_anywhere_exist() -> None:
         for line in re.findall(r"(?<![\w/])(fss-(?:server|dealer|analyst)(?![\w.:])[^`\n#|;]*)", text):
             words = re.findall(r"\S+", line)
             command, rest = words[0], words[1:]
-            while rest and (f"{command} {rest[0]}" in PROGRAMS or rest[0].startswith("--operator")):
+            while rest and (f"{command} {rest[0]}" in PROGRAMS or rest[0].startswith("--operator-config")):
                 command, rest = (command, rest[2:]) if rest[0].startswith("--") else (f"{command} {rest[0]}", rest[1:])
             named = set(re.findall(r"(?<!\S)(--[a-z][a-z-]+)", " ".join(rest)))
             assert named <= options(command), f"{page.name}: {line}"
@@ -143,3 +150,26 @@ def test_pictures_exist_and_are_small() -> None:
     assert named
     for name in named:
         assert 0 < (DOCS / name).stat().st_size < 100_000, name
+
+
+def test_the_numbers_of_formats_are_those_of_the_code() -> None:
+    text = (DOCS / "compatibility.md").read_text()
+    (table,) = re.findall(r"^\| format \|.*?(?=\n\n)", text, re.DOTALL | re.MULTILINE)
+    rows = dict(re.findall(r"^\| (.+?) \| ([\d, ]+) \|", table, re.MULTILINE))
+    contexts = {
+        "campaign and its digest": [campaign._DIGEST_CONTEXT],
+        "encryption of uploads (HPKE context)": [sealed_uploads._CONTEXT.splitlines()[0]],
+        "set, release, statement": [entries.SET_CONTEXT, sealed_releases._SET, statement._STATEMENT],
+        "backup": [backup.FORMAT.encode()],
+    }
+    numbers = {name: ", ".join(_last_number(one) for one in found) for name, found in contexts.items()}
+    numbers |= {"key": str(keys.VERSION), "upload envelope": str(binary_messages.UPLOAD_VERSION)}
+    numbers |= {"noisy shares": str(binary_messages.VERSION), "receipt": str(receipt.VERSION)}
+    assert numbers.items() <= rows.items()
+    assert rows["schema of the database"] == migrate.newest()
+    named = set(re.findall(r"`([a-z]+(?:-[a-z]+)+)`", text.split("## Summary")[1].split("## The two")[0]))
+    assert named <= {kind.code for kind in problems()}
+
+
+def _last_number(context: bytes) -> str:
+    return context.decode().split()[-1]

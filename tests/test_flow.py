@@ -6,8 +6,8 @@ import secrets
 
 import numpy as np
 
-from campaign.spec import Campaign
 from fss import dcf, field
+from fss_ecdf.campaign.campaign import Campaign
 from servers.release.noise import NoiseTree, covers
 
 
@@ -31,7 +31,7 @@ def test_the_protocol() -> None:
     # 3000 parties turn their values into key pairs and send one key to each server.
     rng = np.random.default_rng(1)
     waited, clinic = rng.gamma(3, 30, 3000).astype(int), rng.choice(campaign.strata, 3000)
-    positions = campaign.place(waited.tolist(), clinic.tolist()).positions
+    positions = campaign.to_positions(waited.tolist(), clinic.tolist()).positions
     rand = os.urandom(3000 * dcf.RAND_BYTES)
     keys = dcf.gen(positions, bits=campaign.bits, binder=campaign.id, rand=rand)
 

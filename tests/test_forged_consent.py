@@ -14,20 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from campaign.errors import InvalidCampaign, Refused
-from campaign.spec import Campaign, to_base64url
-from campaign.text import is_text
-from campaign.wire import NewSite
-from client import program
 from dealer import commands as dealer_commands
 from dealer.cli import main as dealer
-from dealer.sites import Sites
-from harness.live import Pair
-from operators import admitting, proposals, sites
-from operators.proposals import Proposal
-from programs.server import main as server
+from dealer.servers import ServerPair
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import InvalidCampaign, Refused
+from fss_ecdf.campaign.json_messages import NewSite
+from fss_ecdf.campaign.text import is_text
+from fss_ecdf.cli import common
+from fss_ecdf.cli.server import main as server
+from fss_ecdf.operators import proposals, site_commands, site_registry
+from fss_ecdf.operators.proposals import Proposal
 from tests.campaign.helpers import campaign
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair
 from tests.hostile import answering, screen
 from tests.servers.test_sites import TOML
 from tests.test_two_operators import _one_server
@@ -37,7 +37,7 @@ FORGED = (
     "HbA1c\x1b[s\x1b[2J\x1b[H  privacy   epsilon 0.1 in all\r\n"
     "  keys      checked: an upload that is not one value, well made, is left out\r\n  uploads   at least 100\x1b[8m"
 )
-BADLY = {"epsilon": 20.0, "checked": False, "min_uploads": 1}
+BADLY = {"epsilon": 20.0, "check_keys": False, "min_uploads": 1}
 
 
 def _digest(fields: dict[str, Any]) -> str:
@@ -51,11 +51,14 @@ def _described(done: Done) -> list[str]:
 
 
 @pytest.mark.parametrize("field", ["title", "question", "unit", "value_name", "strata", "address"])
-def test_a_proposal_cannot_show_another_campaign_than_it_creates(pair: Pair, tmp_path: Path, field: str) -> None:
+def test_a_proposal_cannot_show_another_campaign_than_it_creates(pair: LivePair, tmp_path: Path, field: str) -> None:
     """Played to its end: the operator who is asked answers yes. What is created must be what was seen, or nothing."""
     (tmp_path / "study.toml").write_text(TOML.replace('admission = "sites"\n', ""))
     first, second = _one_server(pair, 0, tmp_path), _one_server(pair, 1, tmp_path)
-    assert call(server, "campaign", "--operator", str(first), "propose", str(tmp_path / "study.toml")).returncode == 0
+    assert (
+        call(server, "campaign", "--operator-config", str(first), "propose", str(tmp_path / "study.toml")).returncode
+        == 0
+    )
     path = tmp_path / "study.proposal.json"
     whole = json.loads(path.read_text())
     fields = {**whole["campaign"], **BADLY}
@@ -66,17 +69,19 @@ def test_a_proposal_cannot_show_another_campaign_than_it_creates(pair: Pair, tmp
         fields[field] = ["no", FORGED] if field == "strata" else short if field == "unit" else FORGED[:80]
     path.write_text(json.dumps({**whole, "campaign": fields, "digest": _digest(fields)}, ensure_ascii=False))
 
-    accepted = call(server, "campaign", "--operator", str(second), "accept", str(path), stdin="y\n", cwd=tmp_path)
+    accepted = call(
+        server, "campaign", "--operator-config", str(second), "accept", str(path), stdin="y\n", cwd=tmp_path
+    )
     seen = "\n".join(_described(accepted))
     assert accepted.returncode == 65, seen
     assert "epsilon 0.1 in all" not in seen.splitlines()[:1]
     assert "\x1b" not in accepted.stdout + accepted.stderr
     assert len(accepted.stderr.splitlines()) == 1
-    listed = call(server, "campaign", "--operator", str(second), "status", fields["id"])
+    listed = call(server, "campaign", "--operator-config", str(second), "status", fields["id"])
     assert "[unknown-campaign]" in listed.stdout
 
 
-def test_a_server_does_not_take_such_a_campaign(pair: Pair) -> None:
+def test_a_server_does_not_take_such_a_campaign(pair: LivePair) -> None:
     fields = json.loads(campaign(**BADLY).to_json())
     body = {"campaign": {**fields, "title": FORGED}, "upload_token": "0" * 64}
     with pair.operator(0) as client:
@@ -85,13 +90,13 @@ def test_a_server_does_not_take_such_a_campaign(pair: Pair) -> None:
     assert is_text(answer.json()["detail"])
 
 
-def _dry_run(pair: Pair, one: str, name: str) -> Done:
+def _dry_run(pair: LivePair, one: str, name: str) -> Done:
     two = pair.url(1)
     words = ["upload", "--campaign", *(f"{url}/v1/campaigns/{name}" for url in (one, two)), "--value", "3", "--dry-run"]
     return call(dealer, *words, "--ca", str(pair.folder / "ca.pem"))
 
 
-def test_a_dry_run_refuses_a_campaign_with_such_a_text(pair: Pair) -> None:
+def test_a_dry_run_refuses_a_campaign_with_such_a_text(pair: LivePair) -> None:
     fields = json.loads(campaign(**BADLY).to_json())
     lie = {"campaign": {**fields, "title": FORGED}, "server": 0, "state": "open", "digest": "x"}
     with answering(pair.folder / "server0", lambda _: (200, lie)) as url:
@@ -101,11 +106,11 @@ def test_a_dry_run_refuses_a_campaign_with_such_a_text(pair: Pair) -> None:
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_what_a_server_says_stays_on_its_line(pair: Pair, tmp_path: Path) -> None:
+def test_what_a_server_says_stays_on_its_line(pair: LivePair, tmp_path: Path) -> None:
     """In problems, in a status and in a list: each is a line, and those above it are as they were."""
     bad = "no\r\n\x1b[3A\x1b[2Kserver 1: sealed, 100 uploads\u202e\x9b2J"
     problem = {"type": "urn:fss-ecdf:problem:refused", "title": "t", "status": 403, "detail": bad}
-    told = {"server": 0, "state": bad, "uploads": 1, "checked": True, "rejected": 0, "peer": {"state": bad}}
+    told = {"server": 0, "state": bad, "uploads": 1, "check_keys": True, "rejected": 0, "peer": {"state": bad}}
     told |= {"min_uploads": 1, "agreed": False}
     lists = [{"id": "a" * 43, "state": bad, "uploads": bad, "title": bad}]
     name = to_base64url(campaign().id)
@@ -120,7 +125,7 @@ def test_what_a_server_says_stays_on_its_line(pair: Pair, tmp_path: Path) -> Non
         operator.write_text(f'[[server]]\nurl = "{url}"\nca = "{ca}"\ntoken_file = "{token}"\n')
         done = [_dry_run(pair, url, name)]
         for words in (["status", name], ["list"], ["show", name], ["confirm", name], ["sites", "list", name]):
-            done.append(call(server, "campaign", "--operator", str(operator), *words))
+            done.append(call(server, "campaign", "--operator-config", str(operator), *words))
     for one in done:
         printed = one.stdout + one.stderr
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", printed)
@@ -143,16 +148,16 @@ def _rows(printed: str, made: Campaign) -> tuple[list[str], list[str]]:
 
 def _proposal(made: Campaign) -> str:
     addresses = ["https://a.example", "https://b.example"]
-    return "\n".join(proposals.in_words(Proposal(made, "0" * 64, [], addresses))) + "\n"
+    return "\n".join(proposals.describe(Proposal(made, "0" * 64, [], addresses))) + "\n"
 
 
-AT = Sites([f"https://{host}.example/v1/campaigns/x" for host in "ab"], "token", digest=bytes(32))
+AT = ServerPair([f"https://{host}.example/v1/campaigns/x" for host in "ab"], "token", digest=bytes(32))
 
 
 def _consent(made: Campaign) -> str:
     out = io.StringIO()
     with redirect_stdout(out):
-        dealer_commands._describe(made, made.place([0.5], [made.strata[0]]), (), AT)
+        dealer_commands._describe(made, made.to_positions([0.5], [made.strata[0]]), (), AT)
     return out.getvalue()
 
 
@@ -180,7 +185,7 @@ def test_a_problem_is_one_line_whatever_it_says(detail: str) -> None:
     err = io.StringIO()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.stderr", err)
-        program.tell("fss-x", Refused(detail))
+        common.print_error("fss-x", Refused(detail))
     rows = screen("a line before\n" + err.getvalue() + "a line after\n", 4000, 6)
     assert (rows[0], rows[2:]) == ("a line before", ["a line after"])
     assert rows[1].startswith("fss-x: ")
@@ -188,15 +193,15 @@ def test_a_problem_is_one_line_whatever_it_says(detail: str) -> None:
 
 @given(st.text(max_size=200))
 def test_what_was_forgotten_is_escaped_by_the_stream(text: str) -> None:
-    done = call(lambda _: program.guarded("fss-x", "x", lambda: print(text) or 0))
+    done = call(lambda _: common.run_command("fss-x", "x", lambda: print(text) or 0))
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", done.stdout)
 
 
 def test_labels_stay_on_their_line() -> None:
     made = campaign(admission="sites")
     new = NewSite(id="a" * 32, label="St. Mary: becomes paused " + "x" * 150, token="0" * 64, quota=3)
-    file = sites.SitesFile(format=admitting.FORMAT, campaign=made.id, digest=made.digest, sites=[new])
-    rows = screen("\n".join(sites.in_words(made, file, {})))
+    file = site_commands.SitesFile(format=site_registry.FORMAT, campaign=made.id, digest=made.digest, sites=[new])
+    rows = screen("\n".join(site_commands.describe(made, file, {})))
     assert rows[1].startswith("  up to 3 uploads, a new site: 'St. Mary")
     with pytest.raises(InvalidCampaign):
         replace(Proposal(made, None, [], []), campaign=campaign(title="a\nb"))

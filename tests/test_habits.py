@@ -49,7 +49,7 @@ def test_the_workflow_runs_what_ci_runs_on_every_python_we_name() -> None:
 
 def test_every_target_that_is_named_exists() -> None:
     named = workflow_targets() | targets((ROOT / ".ci" / "run").read_text())
-    for page in ("CONTRIBUTING.md", "SECURITY.md", ".github/pull_request_template.md"):
+    for page in ("CONTRIBUTING.md", ".github/SECURITY.md", ".github/pull_request_template.md"):
         named |= targets((ROOT / page).read_text())
     assert {"test", "slow", "release", "update"} <= named
     for target in named:
@@ -85,15 +85,20 @@ def test_pins_are_sorted_whole_and_compared() -> None:
     assert update.pins("\n".join(kept)) == kept
 
 
-def test_no_file_is_longer_than_350_lines() -> None:
+def test_no_file_is_longer_than_400_lines() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in listed.splitlines():
         if name.endswith((".py", ".js", ".c", ".h", ".css", ".html")):
-            assert len((ROOT / name).read_text().splitlines()) <= 350, name
+            assert len((ROOT / name).read_text().splitlines()) <= 400, name
 
 
 def test_people_are_told_where_to_go() -> None:
-    for name in ("SECURITY.md", "CODE_OF_CONDUCT.md", "CITATION.cff", ".github/pull_request_template.md"):
+    for name in (
+        ".github/SECURITY.md",
+        ".github/CODE_OF_CONDUCT.md",
+        "CITATION.cff",
+        ".github/pull_request_template.md",
+    ):
         assert (ROOT / name).stat().st_size > 200, name
     for template in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md"):
         head = yaml.safe_load(template.read_text().split("---")[1])

@@ -11,16 +11,16 @@ import httpx
 import pytest
 
 import analyst.cli
-from analyst.table import Columns, Tabular
-from campaign.errors import PeerMismatch
-from campaign.spec import to_base64url
-from client import https
+from analyst.present.table import Columns, Tabular
 from dealer.cli import main as dealer
-from harness.live import Pair, name
-from operators import admitting
-from programs.server import main as server
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import InvalidPeerResponse
+from fss_ecdf.cli.server import main as server
+from fss_ecdf.net import https
+from fss_ecdf.operators import site_registry
 from tests.campaign.helpers import campaign
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair, name
 from tests.hostile import answering
 from tests.servers.conftest import new_campaign
 from tests.test_two_operators import _one_server
@@ -28,13 +28,13 @@ from tests.test_two_operators import _one_server
 SITE = {"label": "Hospital", "token": "1" * 64, "quota": 10}
 
 
-def _quota(pair: Pair, cid: str) -> int:
+def _quota(pair: LivePair, cid: str) -> int:
     with pair.operator(1) as client:
         return int(client.get(f"/v1/campaigns/{cid}/sites").json()[0]["quota"])
 
 
 @pytest.fixture
-def two(pair: Pair) -> tuple[Any, Any]:
+def two(pair: LivePair) -> tuple[Any, Any]:
     """A campaign that both operators are about, and another one that is none of the other operator's business."""
     made = [new_campaign(admission="sites", min_uploads=1) for _ in range(2)]
     for one, digit in zip(made, "ab", strict=True):
@@ -59,16 +59,16 @@ def two(pair: Pair) -> tuple[Any, Any]:
     ],
 )
 def test_a_file_of_the_other_operator_reaches_its_campaign_only(
-    pair: Pair, tmp_path: Path, two: tuple[Any, Any], change: dict[str, Any], said: str
+    pair: LivePair, tmp_path: Path, two: tuple[Any, Any], change: dict[str, Any], said: str
 ) -> None:
     """The audit's path traversal, to its end: accepted with --yes, the quota of another campaign was changed."""
     mine, other = two
     if isinstance(change.get("id"), str):
         change = {**change, "id": change["id"].replace("{other}", name(other))}
-    about = {"format": admitting.FORMAT, "campaign": name(mine), "digest": to_base64url(mine.digest)}
+    about = {"format": site_registry.FORMAT, "campaign": name(mine), "digest": to_base64url(mine.digest)}
     path = tmp_path / "changes.json"
     path.write_text(json.dumps({**about, "changes": [change]}))
-    words = ["campaign", "--operator", str(_one_server(pair, 1, tmp_path)), "sites", "accept", str(path), "--yes"]
+    words = ["campaign", "--operator-config", str(_one_server(pair, 1, tmp_path)), "sites", "apply", str(path), "--yes"]
     done = call(server, *words, cwd=tmp_path)
     assert (_quota(pair, name(other)), _quota(pair, name(mine))) == (10, 10)
     assert done.returncode == 65, done.stdout
@@ -76,12 +76,12 @@ def test_a_file_of_the_other_operator_reaches_its_campaign_only(
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_what_is_right_in_such_a_file_is_done(pair: Pair, tmp_path: Path, two: tuple[Any, Any]) -> None:
+def test_what_is_right_in_such_a_file_is_done(pair: LivePair, tmp_path: Path, two: tuple[Any, Any]) -> None:
     mine, _ = two
     path = tmp_path / "changes.json"
-    about = {"format": admitting.FORMAT, "campaign": name(mine), "digest": to_base64url(mine.digest)}
+    about = {"format": site_registry.FORMAT, "campaign": name(mine), "digest": to_base64url(mine.digest)}
     path.write_text(json.dumps({**about, "changes": [{"id": "a" * 32, "quota": 12}]}))
-    words = ["campaign", "--operator", str(_one_server(pair, 1, tmp_path)), "sites", "accept", str(path), "--yes"]
+    words = ["campaign", "--operator-config", str(_one_server(pair, 1, tmp_path)), "sites", "apply", str(path), "--yes"]
     assert call(server, *words, cwd=tmp_path).returncode == 0
     assert _quota(pair, name(mine)) == 12
     path.write_text(json.dumps({**about, "campaign": "../" + name(mine)[3:]}))
@@ -89,7 +89,7 @@ def test_what_is_right_in_such_a_file_is_done(pair: Pair, tmp_path: Path, two: t
 
 
 def test_a_dishonest_server_s_site_id_is_not_used_at_the_other(
-    pair: Pair, tmp_path: Path, two: tuple[Any, Any]
+    pair: LivePair, tmp_path: Path, two: tuple[Any, Any]
 ) -> None:
     """An operator of both servers asks one for its sites and changes them at both."""
     mine, other = two
@@ -107,8 +107,8 @@ def test_a_dishonest_server_s_site_id_is_not_used_at_the_other(
         about = [(url, token[0]), (pair.url(1), token[1])]
         text = "".join(f'[[server]]\nurl = "{u}"\nca = "{pair.folder}/ca.pem"\ntoken_file = "{t}"\n' for u, t in about)
         (tmp_path / "operator.toml").write_text(text)
-        words = ["sites", "quota", name(mine), "Hospital", "99"]
-        done = call(server, "campaign", "--operator", str(tmp_path / "operator.toml"), *words, cwd=tmp_path)
+        words = ["sites", "set-quota", name(mine), "Hospital", "99"]
+        done = call(server, "campaign", "--operator-config", str(tmp_path / "operator.toml"), *words, cwd=tmp_path)
     assert (done.returncode, _quota(pair, name(other))) == (75, 10)
     assert "did not send a list of sites" in done.stderr
 
@@ -118,10 +118,12 @@ def _endless() -> Iterator[bytes]:
         yield b" " * (1 << 16)
 
 
-def test_no_program_reads_an_answer_without_end(pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_program_reads_an_answer_without_end(
+    pair: LivePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each stops at its limit, says so, and does not ask again."""
-    monkeypatch.setattr("dealer.sites.MOST_BYTES", 1 << 20)
-    monkeypatch.setattr("operators.remotes.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("dealer.servers.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("fss_ecdf.operators.servers.MOST_BYTES", 1 << 20)
     asked: list[str] = []
 
     def answer(path: str) -> tuple[int, Any]:
@@ -136,14 +138,14 @@ def test_no_program_reads_an_answer_without_end(pair: Pair, tmp_path: Path, monk
         second = where.replace(url, pair.url(1))
         done.append(call(dealer, "upload", "--campaign", where, second, "--value", "3", "--dry-run", "--ca", ca))
         done.append(call(analyst.cli.main, "budget", where, "--ca", ca, env={"FSS_ANALYST_TOKEN": "x"}))
-        done.append(call(server, "campaign", "--operator", str(tmp_path / "operator.toml"), "list"))
+        done.append(call(server, "campaign", "--operator-config", str(tmp_path / "operator.toml"), "list"))
     assert len(asked) == 3
     for one in done:
         assert one.returncode == 75
-        assert "bytes that the answer may have [peer-mismatch]" in one.stderr
+        assert "bytes that the answer may have [invalid-peer-response]" in one.stderr
 
 
-def test_no_command_of_a_server_reads_the_other_one_without_end(pair: Pair) -> None:
+def test_no_command_of_a_server_reads_the_other_one_without_end(pair: LivePair) -> None:
     settings = pair.folder / "server1" / "server.toml"
     with answering(pair.folder / "server0", lambda _: (200, _endless())) as url:
         config = settings.with_name("endless.toml")
@@ -158,15 +160,15 @@ def test_no_command_of_a_server_reads_the_other_one_without_end(pair: Pair) -> N
 
 def test_a_packed_answer_is_refused_before_it_is_unpacked() -> None:
     packed = httpx.MockTransport(lambda _: httpx.Response(200, headers={"Content-Encoding": "br"}, content=b"x"))
-    with httpx.Client(transport=packed) as client, pytest.raises(PeerMismatch, match="packs its answers"):
-        https.Server("server 0", https.Patience(5)).ask(client, "GET", "https://server", most=10)
+    with httpx.Client(transport=packed) as client, pytest.raises(InvalidPeerResponse, match="packs its answers"):
+        https.ServerEndpoint("server 0", https.RetryPolicy(5)).ask(client, "GET", "https://server", most=10)
 
 
 class _Table(Tabular):
     def columns(self) -> Columns:
         return {"stratum": ["=cmd|' /C calc'!A0", "a;@SUM(1)", "plain"], "=1+1": [-1.5, 2.0, -3]}
 
-    def about(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         return {}
 
 

@@ -1,4 +1,4 @@
-"""The notebooks in examples/ run from their first to their last cell, as somebody who opens them runs them."""
+"""The notebooks in docs/examples/ run from their first to their last cell, as somebody who opens them runs them."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from harness.live import ROOT
+from tests.harness.server_pair import ROOT
 
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "docs" / "examples").glob("*.ipynb"))
 
 
 def test_they_are_there_and_kept_without_results() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.ports import free_ports
+from tests.harness.ports import free_ports
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -30,7 +30,7 @@ def test_it_fits_on_three_screens() -> None:
 
 
 def is_live(code: str) -> bool:
-    return "FSS_CAMPAIGN" in code
+    return "FSS_CAMPAIGN_URLS" in code
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def walk_through() -> str:
 @pytest.mark.slow
 def test_the_session_works_as_written(tmp_path: Path) -> None:
     """Every command, against two live servers; only the ports, which may be taken, are others."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-c", walk_through()], cwd=tmp_path, env=path, capture_output=True, text=True, timeout=400, check=False

@@ -12,11 +12,11 @@ import pytest
 
 import analyst
 from analyst.options import Smoothing
-from campaign.errors import problems
-from campaign.spec import Campaign
-from harness.live import ROOT, Pair
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import problems
 from servers.api.reference import operations
-from tests.pages import blocks, follow
+from tests.doc_pages import blocks, follow
+from tests.harness.server_pair import ROOT, LivePair
 from tools.site import record, reference
 from tools.site.__main__ import broken_blocks, fetched_from_elsewhere, linked, without_fallbacks
 from tools.site.kinds import DOCS, KINDS, MADE, placed, unplaced
@@ -94,13 +94,13 @@ def test_the_other_references_are_whole() -> None:
 
 def test_calls_are_shown_as_their_source_has_them() -> None:
     assert signature("Client.release", analyst.Client.release).endswith("-> Release")
-    assert signature("Campaign.place", Campaign.place).splitlines() == [
-        "Campaign.place(",
+    assert signature("Campaign.to_positions", Campaign.to_positions).splitlines() == [
+        "Campaign.to_positions(",
         "    values: Values,",
         "    strata: Strata | None = None,",
         "    *,",
         "    first_row: int = 1,",
-        ") -> Placed",
+        ") -> Positions",
     ]
     assert max(map(len, reference.python().splitlines())) <= 120
     assert all(f'"{one}"' in reference.python() for one in get_args(Smoothing))
@@ -117,7 +117,7 @@ def shape(value: Any) -> Any:
 
 @pytest.mark.slow
 def test_examples_are_what_servers_answer(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         seen = record.record(pair, secrets.token_bytes(32))
     assert {reference.key_of(operation) for operation in operations(reference.api())} == set(seen) == set(EXAMPLES)
     for key, example in seen.items():
@@ -127,7 +127,7 @@ def test_examples_are_what_servers_answer(tmp_path: Path) -> None:
 
 def test_the_tutorial_shows_the_example_as_it_is() -> None:
     ((_, shown),) = blocks(DOCS / "tutorial.md", "toml")
-    example = (ROOT / "examples" / "risk-score.toml").read_text()
+    example = (ROOT / "docs" / "examples" / "risk-score.toml").read_text()
     assert tomllib.loads(shown) == tomllib.loads(example)
 
 

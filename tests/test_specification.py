@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import (
+from dealer.key_pairs import make_keys_at
+from fss import BackendError, backends, keys, table
+from fss.check import Messages
+from fss_ecdf.campaign.binary_messages import (
     UPLOAD_VERSION,
     VERSION,
-    Shares,
+    ShareMessage,
     decode_shares,
     decode_uploads,
     encode_shares,
     upload_rows,
 )
-from campaign.errors import PeerMismatch, Problem
-from campaign.sealed_uploads import open_first, open_upload, part_info, seal_upload, sealed_bytes
-from campaign.spec import Campaign, Placed
-from campaign.wire import CheckMessagesQuery, read
-from client.identity import Identity, is_signed
-from dealer.sharing import share_positions
-from fss import BackendError, backends, keys
-from fss.check import Messages
+from fss_ecdf.campaign.campaign import Campaign, Positions
+from fss_ecdf.campaign.errors import InvalidPeerResponse, Problem
+from fss_ecdf.campaign.json_messages import CheckMessagesQuery, read
+from fss_ecdf.campaign.sealed_uploads import open_first, open_upload, part_info, seal_upload, sealed_bytes, token_digest
+from fss_ecdf.net.server_identity import Identity, is_signed
 from servers.release.statement import (
     Statement,
     covered,
@@ -67,7 +67,8 @@ def test_the_page_is_a_program_of_its_own() -> None:
 
 def test_versions_on_the_page_are_those_of_the_code() -> None:
     text = PAGE.read_text()
-    for row in (f"| key | {keys.VERSION} |", f"| upload envelope | {UPLOAD_VERSION} |", f"| shares | {VERSION} |"):
+    own = f"| key | {keys.VERSION} |", f"| table | {table.VERSION} |"
+    for row in (*own, f"| upload envelope | {UPLOAD_VERSION} |", f"| shares | {VERSION} |"):
         assert row in text
     for name in VECTORS.glob("*.json"):
         assert f"`tests/vectors/{name.name}`" in text
@@ -102,6 +103,36 @@ def test_proofs_and_messages_by_the_page(case: dict[str, Any]) -> None:
     assert [b"".join(map(page.word, message)).hex() for message in told] == case["messages"]
     assert page.accepted(*told, case["bits"], drawn)
     assert not page.accepted((told[0][0] + 1, *told[0][1:]), told[1], case["bits"], drawn)
+
+
+TABLES = vectors("fss_table")
+
+
+@pytest.mark.parametrize("case", TABLES["good"], ids=lambda c: f"{len(c['histogram'])}-{sum(c['histogram'])}")
+def test_tables_by_the_page(case: dict[str, Any]) -> None:
+    secret, context, binder, challenge = (
+        bytes.fromhex(TABLES[name]) for name in ("secret", "context", "binder", "challenge")
+    )
+    histogram, sizes = case["histogram"], (len(case["histogram"]), sum(case["histogram"]))
+    assert page.table_shape(*sizes) == (case["base"], case["coins"], case["degree"])
+    seed, words = page.table_share(histogram, secret, context, binder)
+    assert (seed.hex(), words.hex()) == (case["seed"], case["words"])
+    tau = page.table_point(challenge)
+    assert tau == TABLES["tau"]
+    shares = page.table_expand(seed, binder, *sizes, len(words) // 8), page.words(words)
+    told = [page.table_message(share, *sizes, tau) for share in shares]
+    assert [b"".join(map(page.word, message)).hex() for message in told] == case["messages"]
+    assert [page.table_counts(share, *sizes) for share in shares] == case["counts"]
+    assert page.table_accepted(*told, sizes[1])
+
+
+def test_shapes_and_what_is_no_table_by_the_page() -> None:
+    for positions, count, *shape in TABLES["shapes"]:
+        assert list(page.table_shape(positions, count)) == shape
+    for case in TABLES["rejected"]:
+        told = page.table_message(page.words(bytes.fromhex(case["words"])), 2, 2, TABLES["tau"])
+        assert b"".join(map(page.word, told)).hex() == case["message"]
+        assert not page.table_accepted(told, (0, 0, 0, 0), 2), case["name"]
 
 
 def test_seeds_by_the_page() -> None:
@@ -147,7 +178,7 @@ def test_campaigns_and_positions(case: dict[str, Any]) -> None:
     assert campaign.bits == case["bits"]
     assert Campaign.from_json(case["canonical"]) == campaign
     values = [row["value"] for row in case["values"]]
-    placed = campaign.place(values, [campaign.strata[row["stratum"]] for row in case["values"]])
+    placed = campaign.to_positions(values, [campaign.strata[row["stratum"]] for row in case["values"]])
     assert placed.positions.tolist() == [row["position"] for row in case["values"]]
 
 
@@ -156,11 +187,11 @@ def test_campaigns_and_positions(case: dict[str, Any]) -> None:
 def test_envelopes(case: dict[str, Any], backend: str) -> None:
     """Both kernels make the very bytes, and a server reads them."""
     campaign = Campaign.from_dict(case["fields"])
-    placed = Placed(np.array([row["position"] for row in case["values"]]), 0, 0)
+    placed = Positions(np.array([row["position"] for row in case["values"]]), 0, 0)
     ids = np.frombuffer(bytes.fromhex("".join(case["ids"])), np.uint8).reshape(-1, 16)
     try:
         with backends.using(backend):
-            shared = share_positions(placed, campaign, bytes.fromhex(case["rand"]), ids, case["wave"])
+            shared = make_keys_at(placed, campaign, bytes.fromhex(case["rand"]), ids, case["wave"])
     except BackendError as error:
         pytest.skip(str(error))
     assert [shared.envelope(b).hex() for b in (0, 1)] == case["envelopes"]
@@ -176,19 +207,19 @@ def test_envelopes(case: dict[str, Any], backend: str) -> None:
 @pytest.mark.parametrize("case", named([case for case in MESSAGES["good"] if "sealed" in case]))
 def test_sealed_uploads(case: dict[str, Any]) -> None:
     """What the page's program encrypts a server opens; what a party encrypts the page's program opens."""
-    campaign = Campaign.from_dict(case["fields"])
+    campaign, sender = Campaign.from_dict(case["fields"]), token_digest(case["token"])
     for server, secret in enumerate(make_messages.SECRETS):
         key = Identity(secret, server).hpke_key(campaign.id, "x25519", make_messages.SALT)
         plain, sealed = (bytes.fromhex(case[form][server]) for form in ("envelopes", "sealed"))
-        assert open_upload(sealed, campaign, server, key.open) == plain
-        ours = seal_upload(campaign, server, plain)
+        assert open_upload(sealed, campaign, server, sender, key.open) == plain
+        ours = seal_upload(campaign, server, plain, make_messages.TOKEN)
         seed = page.hpke_secret(secret, "x25519", campaign.id, make_messages.SALT)
         assert len(ours) == len(sealed) == sealed_bytes(campaign, len(case["ids"]))
         head, cut = ours[:64], sealed_bytes(campaign, 1)
-        first = page.hpke_open(seed, part_info(head, 0, False), ours[64:cut])
-        rest = page.hpke_open(seed, part_info(head, 1, True, ours[64:96]), ours[cut:])
+        first = page.hpke_open(seed, part_info(head, sender, 0, False), ours[64:cut])
+        rest = page.hpke_open(seed, part_info(head, sender, 1, True, ours[64:96]), ours[cut:])
         assert plain == head + first + rest
-        assert open_first(ours[:cut], len(case["ids"]), key.open).hex() == case["ids"][0]
+        assert open_first(ours[:cut], len(case["ids"]), sender, key.open).hex() == case["ids"][0]
 
 
 RISK = Campaign.from_dict(MESSAGES["good"][0]["fields"])
@@ -212,15 +243,15 @@ def test_malformed_campaigns(case: dict[str, Any]) -> None:
 def test_statements_and_signed_answers(server: int) -> None:
     case, question = MESSAGES["answers"]["servers"][server], MESSAGES["answers"]["question"].encode()
     identity = Identity(bytes.fromhex(case["secret"]), server)
-    assert RISK.servers is not None
-    assert identity.pledge(RISK.id, RISK.kem, make_messages.SALT) == RISK.servers[server]
+    assert RISK.server_commitments is not None
+    assert identity.commit(RISK.id, RISK.kem, make_messages.SALT) == RISK.server_commitments[server]
     stated = Statement.model_validate_json(case["statement"])
     assert stated.to_json() == case["statement"]
     assert (stated.keys.hex(), stated.digest) == (case["key_file"], RISK.digest)
     assert stated.noise == noise_commitment(bytes.fromhex(case["noise_secret"]))
     assert identity.sign(b"fss-ecdf statement 1\n" + case["statement"].encode()).hex() == case["statement_signature"]
     elements = np.array(case["elements"], np.uint64)
-    answer = encode_shares(RISK, Shares(server, stated.checksum, stated.count, elements))
+    answer = encode_shares(RISK, ShareMessage(server, stated.checksum, stated.count, elements))
     assert answer.hex() == case["answer"]
     assert identity.sign(covered(stated, question, answer)).hex() == case["signature"]
     assert is_signed(identity.signing_key, covered(stated, question, answer), bytes.fromhex(case["signature"]))
@@ -243,7 +274,7 @@ def test_signed_check_messages(server: int) -> None:
         (server, question.replace(b"wave=0", b"wave=1"), answer),
         (server, question, bytes([answer[0] ^ 1]) + answer[1:]),
     ):
-        with pytest.raises(PeerMismatch, match="not signed"):
+        with pytest.raises(InvalidPeerResponse, match="not signed"):
             require_messages_signed(RISK, *wrong)
 
 

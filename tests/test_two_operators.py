@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from campaign.spec import to_base64url
 from dealer.cli import main as dealer
-from harness.live import ROOT, Pair
-from harness.ports import free_ports
-from operators import proposals
-from programs.server import main as server
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.cli.server import main as server
+from fss_ecdf.operators import proposals
 from tests.commands import Done, call
+from tests.harness.ports import free_ports
+from tests.harness.server_pair import ROOT, LivePair
 from tests.servers.test_sites import TOML
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
@@ -84,7 +84,7 @@ def _introduce(walk: Walk, printed: str, to: str) -> None:
 
 
 def _start(walk: Walk, who: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "programs.server", "run", "--config", "server/server.toml"]
+    command = [sys.executable, "-m", "fss_ecdf.cli.server", "run", "--config", "server/server.toml"]
     with (walk.folder / f"{who}.log").open("wb") as log:
         return subprocess.Popen(command, cwd=walk.folder / who, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
@@ -141,8 +141,8 @@ def test_two_operators_and_a_hospital(walk: Walk) -> None:
     (walk.folder / "hospital" / "stay.csv").write_text("days\n" + "\n".join(map(str, range(20))))
     on_the_sheet = [line.strip() for line in sheet.read_text().splitlines() if line.startswith("    export")]
     assert [line.split("=")[0] for line in on_the_sheet] == [
-        "export FSS_CAMPAIGN",
-        "export FSS_DIGEST",
+        "export FSS_CAMPAIGN_URLS",
+        "export FSS_CAMPAIGN_DIGEST",
         "export FSS_CA0",
         "export FSS_CA1",
         "export FSS_UPLOAD_TOKEN",
@@ -161,24 +161,24 @@ def test_two_operators_and_a_hospital(walk: Walk) -> None:
     assert "sealed 20 uploads" in sealed.stdout, sealed.stderr
 
 
-def _one_server(pair: Pair, role: int, folder: Path) -> Path:
+def _one_server(pair: LivePair, role: int, folder: Path) -> Path:
     """operator.toml of an organisation with one of two servers that trust each other."""
     path = folder / f"operator{role}.toml"
     about = {"ca": pair.folder / "ca.pem", "token_file": pair.folder / f"server{role}" / "operator.token"}
     own = "".join(f'{key} = "{value}"\n' for key, value in about.items())
     path.write_text(
-        f'[[server]]\nrole = {role}\nurl = "{pair.url(role)}"\n{own}'
+        f'[[server]]\nserver = {role}\nurl = "{pair.url(role)}"\n{own}'
         f'[peer]\nurl = "{pair.url(1 - role)}"\nca = "{pair.folder / "ca.pem"}"\n'
     )
     return path
 
 
-def test_proposals_are_read_asked_about_and_checked(pair: Pair, tmp_path: Path) -> None:
+def test_proposals_are_read_asked_about_and_checked(pair: LivePair, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(TOML.replace('admission = "sites"\n', ""))
     first, second = _one_server(pair, 0, tmp_path), _one_server(pair, 1, tmp_path)
 
     def run(operator: Path, *args: str, stdin: str = "") -> Done:
-        return call(server, "campaign", "--operator", str(operator), *args, cwd=tmp_path, stdin=stdin)
+        return call(server, "campaign", "--operator-config", str(operator), *args, cwd=tmp_path, stdin=stdin)
 
     assert run(first, "propose", "study.toml").returncode == 0
     path = tmp_path / "study.proposal.json"
@@ -187,7 +187,7 @@ def test_proposals_are_read_asked_about_and_checked(pair: Pair, tmp_path: Path) 
     again = run(first, "propose", "study.toml")
     assert again.returncode == 0
     assert "whoever has the one upload token" in again.stdout
-    cid = to_base64url(proposals.read(path).campaign.id)
+    cid = to_base64url(proposals.read_proposal(path).campaign.id)
 
     assert "nothing was created" in run(second, "accept", path.name, stdin="n\n").stdout
     assert "[unknown-campaign]" in run(second, "status", cid).stdout
@@ -213,7 +213,7 @@ def test_proposals_are_read_asked_about_and_checked(pair: Pair, tmp_path: Path) 
         assert refused.returncode == 64
         assert said in refused.stderr
     (tmp_path / "bad.json").write_text("nonsense")
-    assert "this is not a file that" in run(second, "sites", "accept", "bad.json").stderr
+    assert "this is not a file that" in run(second, "sites", "apply", "bad.json").stderr
     alone = tmp_path / "alone.toml"
     alone.write_text(first.read_text().split("[peer]")[0])
     assert "the operator file needs [peer]" in run(alone, "propose", "study.toml").stderr

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from campaign.errors import CampaignDeleted, PeerUnavailable, Problem, TooFewUploads, TryAgain
-from operators import remotes
+from fss_ecdf.campaign.errors import CampaignDeleted, PeerUnavailable, Problem, TooFewUploads, TryAgain
+from fss_ecdf.operators import servers
 
 READY = {"state": "sealed", "phase": "ready", "progress": 1.0, "count": 7}
 BUSY = {"state": "sealed", "phase": "evaluating", "progress": 0.5}
@@ -30,7 +30,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(remotes, "time", made)
+    monkeypatch.setattr(servers, "time", made)
     return made
 
 
@@ -40,16 +40,16 @@ def waited(monkeypatch: pytest.MonkeyPatch, second: Iterator[dict[str, Any]]) ->
     def statuses(*_: object) -> list[dict[str, Any]]:
         return [{"server": 0, **READY}, {"server": 1, **next(second)}]
 
-    monkeypatch.setattr(remotes, "statuses", statuses)
-    return remotes.wait_until_ready([], "id", lambda _: None)
+    monkeypatch.setattr(servers, "statuses", statuses)
+    return servers.wait_until_ready([], "id", lambda _: None)
 
 
 @pytest.mark.parametrize("trouble", [FAILED, AWAY])
 def test_what_passes_is_waited_for(monkeypatch: pytest.MonkeyPatch, clock: Clock, trouble: dict[str, Any]) -> None:
     """Several times, each for less than the patience, together for longer."""
-    once = [*[trouble] * int(2 * remotes.PATIENCE_S - 2), BUSY]
+    once = [*[trouble] * int(2 * servers.PATIENCE_S - 2), BUSY]
     assert waited(monkeypatch, iter([*once, *once, READY]))["count"] == 7
-    assert clock.now - 100 > 1.5 * remotes.PATIENCE_S
+    assert clock.now - 100 > 1.5 * servers.PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,15 @@ def test_what_does_not_pass_is_said(
 ) -> None:
     with pytest.raises(kind, match=said):
         waited(monkeypatch, iter([BUSY, *[trouble] * 1000]))
-    assert remotes.PATIENCE_S < clock.now - 100 < remotes.PATIENCE_S + 2
+    assert servers.PATIENCE_S < clock.now - 100 < servers.PATIENCE_S + 2
 
 
 @pytest.mark.parametrize(
     ("trouble", "kind"),
-    [({"problem": CampaignDeleted.code, "detail": "gone"}, CampaignDeleted), ({"state": "open"}, TooFewUploads)],
+    [
+        ({"problem": CampaignDeleted.code, "detail": "gone"}, CampaignDeleted),
+        ({**READY, "too_few": True}, TooFewUploads),
+    ],
 )
 def test_what_cannot_pass_is_said_at_once(
     monkeypatch: pytest.MonkeyPatch, clock: Clock, trouble: dict[str, Any], kind: type[Problem]

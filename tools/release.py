@@ -97,7 +97,7 @@ def _bill_of_materials(programs: Path, target: Path) -> None:
 
 def _demo(programs: Path, out: Path) -> None:
     """From the installed package: the checkout is neither the working folder nor on the path."""
-    _run([programs / "python", "-m", "bench", "demo", "--out", out / "demo", *DEMO], "demo run from the package")
+    _run([programs / "fss-ecdf", "demo", "--out", out / "demo", *DEMO], "demo run from the package")
     for name in ("report.html", "truth.png"):
         if not (out / "demo" / name).stat().st_size:
             raise SystemExit(f"the demo left no {name}")

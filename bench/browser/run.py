@@ -21,10 +21,10 @@ from bench import output
 from bench.browser.cpu import Watched
 from bench.output import Result, print_table, write_json
 from bench.system.uploading import new_campaign
-from campaign.spec import Campaign
-from harness.browser import chromium, trusting
-from harness.live import Pair, name
-from web.page import party_page
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.pages.party_page import party_page
+from tests.harness.browser import chromium, trusting
+from tests.harness.server_pair import LivePair, name
 
 _WATCH = """
 let last = performance.now();
@@ -54,9 +54,9 @@ def main(argv: list[str]) -> int:
 
 
 @contextmanager
-def _started(folder: Path) -> Iterator[Pair]:
+def _started(folder: Path) -> Iterator[LivePair]:
     """Two servers; on a busy machine their start may take a while, and is not measured."""
-    pair = Pair(folder)
+    pair = LivePair(folder)
     try:
         for role in (0, 1):
             pair.start(role, wait=False)
@@ -71,7 +71,7 @@ def _started(folder: Path) -> Iterator[Pair]:
 class _Run:
     """One page that sends one file."""
 
-    def __init__(self, pair: Pair, driver: Chrome, campaign: Campaign, folder: Path) -> None:
+    def __init__(self, pair: LivePair, driver: Chrome, campaign: Campaign, folder: Path) -> None:
         self._pair, self._driver, self._campaign, self._folder = pair, driver, campaign, folder
 
     def send(self, rows: int, seed: int) -> list[Result]:
@@ -81,9 +81,9 @@ class _Run:
         (self._folder / "values.csv").write_text("value\n" + "\n".join(map(str, values)) + "\n")
         token = self._pair.upload_tokens[self._campaign.id]
         self._driver.get(f"{(self._folder / 'party.html').as_uri()}#token={token}")
-        self._wait(lambda: not self._shown("before"), "both servers are asked")
+        self._wait(lambda: self._state() == "study", "both servers are asked")
         self._driver.execute_script(_WATCH)
-        preview = self._timed(lambda: self._give(self._folder / "values.csv"), "preview")
+        preview = self._timed(lambda: self._give(self._folder / "values.csv"), "review")
         watched = Watched(self._programs())
         sending = self._timed(self._agree, "done")
         spent = watched.spent()
@@ -92,7 +92,7 @@ class _Run:
             raise RuntimeError(f"the servers have stored {stored}, not {rows} each")
         pause = float(self._driver.execute_script("return window.longest")) / 1000
         digest = hashlib.sha256(page.encode()).hexdigest()[:16]
-        what = f"{rows} keys of {self._campaign.bits} bits{' with proofs' * self._campaign.checked} to both"
+        what = f"{rows} keys of {self._campaign.bits} bits{' with proofs' * self._campaign.check_keys} to both"
         return [
             Result("browser_page_kb", len(page.encode()) / 1000, f"the page, one file (SHA-256 {digest}...)"),
             Result("browser_preview_s", preview, f"reading {rows} rows, placing them, drawing their histogram"),
@@ -123,13 +123,22 @@ class _Run:
     def _timed(self, act: Callable[[], None], until: str) -> float:
         start = time.monotonic()
         act()
-        self._wait(lambda: self._shown(until), until)
+        self._wait(lambda: self._state() == until, until)
         return time.monotonic() - start
 
     def _give(self, path: Path) -> None:
-        self._driver.execute_script("document.querySelector('input[value=file]').click()")
+        self._click("begin-file")
         self._driver.find_element(By.ID, "file").send_keys(str(path))
+        self._wait(lambda: self._driver.find_elements(By.ID, "column-0"), "the columns are shown")
+        for id in ("column-0", "review-button"):
+            self._click(id)
 
     def _agree(self) -> None:
         for id in ("agree", "send"):
-            self._driver.execute_script("document.getElementById(arguments[0]).click()", id)
+            self._click(id)
+
+    def _click(self, id: str) -> None:
+        self._driver.execute_script("document.getElementById(arguments[0]).click()", id)
+
+    def _state(self) -> str:
+        return str(self._driver.execute_script("return document.body.dataset.state"))

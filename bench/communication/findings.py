@@ -6,7 +6,7 @@ from bench.communication import pointwise
 from bench.communication.model import Model, Row, as_row, crossover
 from bench.communication.traffic import OURS, Run
 from bench.output import Result
-from harness.proxy import Count
+from tests.harness.proxy import Count
 
 Key = tuple[str, bool]  # protocol, and whether connections are kept alive
 Runs = list[Run]

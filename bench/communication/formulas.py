@@ -6,8 +6,8 @@ Written apart from the encoders on purpose: what servers count must agree with t
 import json
 from collections.abc import Sequence
 
-from campaign.errors import SealNotAgreed
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import AgreementPending
 
 ID = 16
 ELEMENT = 8
@@ -32,7 +32,7 @@ def key(campaign: Campaign) -> int:
 
 def proof(campaign: Campaign) -> int:
     """Four corrections, a mask, and a polynomial at one point more than there are leaves."""
-    return ELEMENT * (4 + 2 + (1 << min(4, campaign.bits))) if campaign.checked else 0
+    return ELEMENT * (4 + 2 + (1 << min(4, campaign.bits))) if campaign.check_keys else 0
 
 
 def descriptions(campaign: Campaign) -> int:
@@ -60,7 +60,7 @@ def envelope() -> int:
 
 def checking(campaign: Campaign, n: int) -> int:
     """Each server asks the other for its part of the challenge, and for what it found about n keys."""
-    if not campaign.checked:
+    if not campaign.check_keys:
         return 0
     seed = len(f'{{"digest":"{"d" * DIGEST_TEXT}","seed":"{"s" * DIGEST_TEXT}"}}')
     asked = f'{{"digest":"{"d" * DIGEST_TEXT}","checksum":"{"c" * DIGEST_TEXT}","start":0,"stop":{n}}}'
@@ -86,15 +86,10 @@ def ours_peer(campaign: Campaign, n: int) -> int:
 
     The first operator's word is refused by the other server; the second one's freezes, compares and agrees.
     """
-    refused = len(json.dumps(SealNotAgreed(NOT_AGREED).document(), separators=(",", ":")))
-    agreed = len(f'{{"count":{n},"checksum":"{"c" * DIGEST_TEXT}","orphans":0}}')
+    refused = len(json.dumps(AgreementPending(NOT_AGREED).document(), separators=(",", ":")))
+    agreed = len(f'{{"count":{n},"checksum":"{"c" * DIGEST_TEXT}","unmatched":0}}')
     sealing = refused + FROZEN + comparing(n) + STEP + agreed + checking(campaign, n)
     return sealing + statements(n) + shares(None, 1 << campaign.bits) + SIGNATURE
-
-
-def pointwise_party(queries: int) -> int:
-    """One party and one server: position, id and element for every question, and empty answers."""
-    return queries * (4 + ID + ELEMENT)
 
 
 def onehot_party(campaign: Campaign, role: int) -> int:

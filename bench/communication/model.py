@@ -12,8 +12,8 @@ import numpy as np
 
 from bench.communication import formulas, onehot, pointwise
 from bench.communication.traffic import OURS, Run
-from campaign.spec import Campaign
-from harness.proxy import RECORD_OVERHEAD, Count
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.proxy import RECORD_OVERHEAD, Count
 
 
 @dataclass(frozen=True)

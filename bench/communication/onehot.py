@@ -9,12 +9,12 @@ The servers sum what they hold; running sums over the positions are the curve. T
 import numpy as np
 
 from bench.communication.pointwise import PARTY_BYTES
-from campaign.errors import InvalidUpload
-from campaign.spec import Campaign
-from dealer.sharing import Rand
+from dealer.key_pairs import Rand
 from fss import field
 from fss.field import Words
 from fss.prg import SEED_BYTES, xof
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidUpload
 
 NAME = "one-hot"
 

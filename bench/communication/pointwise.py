@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from campaign.errors import InvalidUpload
-from dealer.sharing import Rand
+from dealer.key_pairs import Rand
 from fss import field
 from fss.field import Words
+from fss_ecdf.campaign.errors import InvalidUpload
 
 NAME = "pointwise"
 PARTY_BYTES = 16

@@ -15,10 +15,11 @@ from httpcore import AnyIOBackend
 import dealer
 from bench.communication import formulas, onehot, pointwise
 from bench.communication.traffic import OURS, BaselinePair, Counted, Meter, Run
-from campaign.spec import Campaign, Placed
-from dealer.sharing import Rand
-from harness.live import Pair, name, pledges
-from harness.proxy import Count
+from dealer.key_pairs import Rand
+from fss_ecdf.campaign.campaign import Campaign, Positions
+from fss_ecdf.demo.pointwise import party_bytes as pointwise_bytes
+from tests.harness.proxy import Count
+from tests.harness.server_pair import LivePair, commitments, name
 
 Progress = Callable[[int], object]
 Secrets = list[tuple[bytes, bytes]]
@@ -42,7 +43,11 @@ class Study:
 
 def study_campaign(bits: int, id: bytes) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << bits) - 1, "step": 1}
-    about = {"title": "Waiting time", "question": "How many days did your patient wait?", "servers": pledges(id)}
+    about = {
+        "title": "Waiting time",
+        "question": "How many days did your patient wait?",
+        "server_commitments": commitments(id),
+    }
     return Campaign.from_dict({"id": id, **about, "grid": grid, "epsilon": 1.0, "min_uploads": 1})
 
 
@@ -50,7 +55,7 @@ def study_campaign(bits: int, id: bytes) -> Campaign:
 def both_pairs(folder: Path) -> Iterator[tuple[Counted, Counted]]:
     """Our servers and the baselines' ones, all running, each pair behind proxies."""
     with ExitStack() as stack:
-        ours = stack.enter_context(Counted(Pair(folder / "ours")))
+        ours = stack.enter_context(Counted(LivePair(folder / "ours")))
         yield ours, stack.enter_context(Counted(BaselinePair(folder / "baseline")))
 
 
@@ -62,8 +67,10 @@ def run_ours(servers: Counted, study: Study) -> Run:
     for number, value in enumerate(study.values):
         receipt = pair.folder / name(campaign) / f"{number}.json"
         token, ca = pair.upload_tokens[campaign.id], pair.folder / "ca.pem"
-        with dealer.Sites(servers.urls(campaign), token, ca, digest=campaign.digest) as sites:
-            dealer.upload(Placed(np.array([value]), 0, 0), sites.fetch(), sites, receipt=receipt, rand=study.rand)
+        with dealer.ServerPair(servers.urls(campaign), token, ca, digest=campaign.digest) as sites:
+            dealer.upload(
+                Positions(np.array([value]), 0, 0), sites.fetch_campaign(), sites, receipt=receipt, rand=study.rand
+            )
         study.progress(1)
     pair.seal(campaign)
     _wait_for_curves(pair, campaign)
@@ -73,7 +80,7 @@ def run_ours(servers: Counted, study: Study) -> Run:
     return meter.run(predicted, answers, **study.about(OURS))
 
 
-def _wait_for_curves(pair: Pair, campaign: Campaign, seconds: float = 120) -> None:
+def _wait_for_curves(pair: LivePair, campaign: Campaign, seconds: float = 120) -> None:
     """By the servers' logs: asking for their status would make them talk to each other."""
     until, ready = time.monotonic() + seconds, {"event": "curve-ready", "campaign": name(campaign)}
     for role in (0, 1):
@@ -120,7 +127,7 @@ def run_pointwise(servers: Counted, study: Study, noise: Secrets) -> Run:
     study = _anew(servers, study, pointwise.NAME, noise)
     meter = Meter(servers)
     answers = asyncio.run(_pointwise(servers, study))
-    party = 2 * len(study.values) * formulas.pointwise_party(len(study.asked))
+    party = 2 * len(study.values) * pointwise_bytes(len(study.asked))
     predicted = {"party": party, "peer": formulas.each_query_peer(study.asked)}
     return meter.run(predicted, answers, **study.about(pointwise.NAME))
 

@@ -29,8 +29,8 @@ from bench.communication.tables import APPROXIMATELY, Table, all_tables, summary
 from bench.communication.traffic import OURS, Counted, Run
 from bench.docs import write_between
 from bench.output import print_table, write_json
-from harness.live import ROOT
-from harness.proxy import Count
+from tests.harness.proxy import Count
+from tests.harness.server_pair import ROOT
 
 START, END = "<!-- communication: made by python -m bench communication --docs -->", "<!-- end of communication -->"
 BARE = 20

@@ -20,17 +20,23 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from bench.communication import onehot, pointwise
-from campaign.envelopes import SHARES_TYPE, Shares, decode_shares, encode_shares
-from campaign.errors import InvalidQuery, NotAuthenticated, PeerMismatch, UnknownCampaign, UploadConflict
-from campaign.spec import Campaign, check_digest
-from campaign.wire import ShareQuery, read
 from fss.field import Words, add, decode, encode, prefix_sum
-from servers.api import access
+from fss_ecdf.campaign.binary_messages import SHARES_TYPE, ShareMessage, decode_shares, encode_shares
+from fss_ecdf.campaign.campaign import Campaign, check_digest
+from fss_ecdf.campaign.errors import (
+    InvalidPeerResponse,
+    InvalidQuery,
+    NotAuthenticated,
+    UnknownCampaign,
+    UploadConflict,
+)
+from fss_ecdf.campaign.json_messages import ShareQuery, read
+from servers.api import auth
 from servers.api.app import equip
 from servers.api.requests import as_json, campaign_id
 from servers.api.serve import listen, serve
 from servers.peer import PeerClient
-from servers.release import answers
+from servers.release import query_results
 from servers.release.noise import NoiseTree
 from servers.settings import Settings, load
 from servers.storage.entries import set_checksum
@@ -80,7 +86,7 @@ class Held:
         self._vector = Sum(np.zeros(1 << self.campaign.bits if holding.protocol == onehot.NAME else 0, np.uint64))
 
     def admit(self, request: Request) -> None:
-        if not hmac.compare_digest(access.presented(request), self._token):
+        if not hmac.compare_digest(auth.presented(request), self._token):
             raise NotAuthenticated("the token is not known for this campaign")
 
     def take(self, data: bytes) -> None:
@@ -110,7 +116,7 @@ class Node:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.role)
+        self.peer = PeerClient(settings.peer, settings.peer_token(), role=settings.server)
         self._held: dict[str, Held] = {}
 
     def held(self, cid: str) -> Held:
@@ -119,17 +125,17 @@ class Node:
             path = self.settings.data / f"{cid}.json"
             if not path.is_file():
                 raise UnknownCampaign("this server does not have the campaign")
-            self._held[cid] = Held(Holding.model_validate_json(path.read_text()), self.settings.role)
+            self._held[cid] = Held(Holding.model_validate_json(path.read_text()), self.settings.server)
         return self._held[cid]
 
     async def counts(self, held: Held, positions: Positions) -> Positions:
         """Both servers' noised shares of the same parties, added."""
         mine = held.at(positions)
         asked = ShareQuery(digest=held.campaign.digest, positions=positions.tolist()).to_json().encode()
-        answer = await self.peer.noised(held.campaign, "/shares", asked, positions.size)
-        theirs = decode_shares(answer, held.campaign, 1 - self.settings.role, positions.size)
+        answer = await self.peer.noisy_shares(held.campaign, "/shares", asked, positions.size)
+        theirs = decode_shares(answer, held.campaign, 1 - self.settings.server, positions.size)
         if (theirs.key_set, theirs.uploads) != (mine.checksum, len(mine.parties)):
-            raise PeerMismatch("the other server answers for other parties")
+            raise InvalidPeerResponse("the other server answers for other parties")
         return decode(add(held.noised(positions), theirs.elements))
 
 
@@ -156,18 +162,18 @@ def build_app(settings: Settings) -> FastAPI:
 
     @app.post("/v1/peer/campaigns/{cid}/shares")
     async def peer_shares(cid: str, request: Request) -> Response:
-        access.require_role(request, settings.tokens, access.PEER)
+        auth.require_role(request, settings.tokens, auth.PEER)
         held = node.held(cid)
         query = read(ShareQuery, await request.body())
         check_digest(held.campaign.digest, query.digest)
         positions = np.array(query.positions, np.int64)
         of = held.at(positions)
-        shares = Shares(settings.role, of.checksum, len(of.parties), held.noised(positions))
+        shares = ShareMessage(settings.server, of.checksum, len(of.parties), held.noised(positions))
         return Response(encode_shares(held.campaign, shares), media_type=SHARES_TYPE)
 
     @app.get("/v1/campaigns/{cid}/ecdf")
     async def ecdf(cid: str, request: Request, at: Annotated[str, Query()]) -> JSONResponse:
-        access.require_role(request, settings.tokens, access.ANALYST)
+        auth.require_role(request, settings.tokens, auth.ANALYST)
         held = node.held(cid)
 
         async def count_at(positions: Positions) -> Positions:
@@ -175,7 +181,9 @@ def build_app(settings: Settings) -> FastAPI:
 
         asked, campaign = at.split(","), held.campaign
         n = len(held.at(campaign.grid.index_at(asked)).parties)
-        return as_json(await answers.ecdf(answers.Question(campaign, campaign.strata[0], n, count_at, {}), asked))
+        return as_json(
+            await query_results.ecdf(query_results.Query(campaign, campaign.strata[0], n, count_at, {}), asked)
+        )
 
     equip(app)
     return app

@@ -12,13 +12,13 @@ from typing import Any, Self
 import httpx
 
 from bench.communication.server import Holding
-from campaign.spec import Campaign
-from client import https
-from client.tokens import hash_token, new_token
-from harness.live import Pair, name
-from harness.proxy import Count, Proxy
-from operators.setup import write_secret
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.net import https
+from fss_ecdf.net.tokens import hash_token, new_token
+from fss_ecdf.operators.setup import write_secret
 from servers.peer import COMPARE
+from tests.harness.proxy import Count, Proxy
+from tests.harness.server_pair import LivePair, name
 
 OURS = "ours"
 # Early: servers that wait for each other ask a few times, and compare their histories now and then, by chance.
@@ -65,7 +65,7 @@ class Run:
         return (2 * connections + self.requests["party"]) / 2 / self.n
 
 
-class BaselinePair(Pair):
+class BaselinePair(LivePair):
     """Two servers of the pointwise and one-hot protocols."""
 
     program = ("bench.communication.server",)
@@ -89,7 +89,7 @@ class BaselinePair(Pair):
 class Counted:
     """A pair of servers behind proxies: one for parties and one for the peer of each, one for the analyst."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: LivePair) -> None:
         self.pair = pair
         self.party = tuple(Proxy(port) for port in pair.ports)
         self.peer = tuple(Proxy(port) for port in pair.ports)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.figures.figure import MissingData
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
 
 STEP = 0.00025
 STRATA = ("negative", "positive")
@@ -110,7 +110,7 @@ def load(name: str, folder: Path | None) -> Scored:
     labels = frame[source.label].isin(source.positive).to_numpy()
     scores = _fit(frame.drop(columns=[source.label, *source.ignored]), labels)
     spec = campaign("slice-tree", 1.0)
-    placed = spec.place(scores, np.where(labels, STRATA[1], STRATA[0]).tolist())
+    placed = spec.to_positions(scores, np.where(labels, STRATA[1], STRATA[0]).tolist())
     on_grid = spec.grid.all_thresholds[placed.positions & ((1 << spec.grid.bits) - 1)]
     return Scored(spec, placed.positions, on_grid, labels)
 

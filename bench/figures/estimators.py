@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from analyst.curve import Floats
 from analyst.release import Release
+from analyst.statistics.curve import Floats
 from bench.figures.figure import Claim, Figure, Options, Row, save, spread
-from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.simulate import both_servers
 
 EPSILON = 1.0
 BINS = 20
@@ -59,7 +59,7 @@ def squared_errors(name: str, size: int, n: int, seeds: Sequence[int], ways: Seq
         rng = np.random.default_rng([seed, n, size, SHAPES.index(name)])
         true = np.cumsum(rng.multinomial(n, shares(name, size))).astype(np.float64)
         whole = np.append(true, np.full((1 << spec.bits) - size, n))
-        release = Release.of_whole(spec, n, whole + both_servers(spec.noise, 1, spec.bits, rng)[0])
+        release = Release.from_curve(spec, n, whole + both_servers(spec.noise, 1, spec.bits, rng)[0])
         for how in ways:
             off = release.curve(smoothing=how).counts - true  # type: ignore[arg-type]
             bins = np.diff(off[ends], prepend=0.0)

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
-from analyst import plot
+from analyst.plots import curves
 from fss.evaluate import cores
 
 Row = dict[str, Any]
@@ -120,4 +120,4 @@ def draw_lines(axes: Axes, lines: dict[str, Line]) -> None:
 
 
 def save(options: Options, name: str, draw: Callable[[Axes], None], about: str, *, square: bool = False) -> None:
-    plot.save(plot.figure(draw, about, square=square), options.out / f"{name}.png")
+    curves.save(curves.figure(draw, about, square=square), options.out / f"{name}.png")

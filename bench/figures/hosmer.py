@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from analyst import calibration, smooth
-from analyst.calibration import Groups
-from analyst.curve import Floats
+from analyst.estimation import smooth
 from analyst.release import Release
+from analyst.statistics import calibration
+from analyst.statistics.calibration import Groups
+from analyst.statistics.curve import Floats
 from bench.figures import release
 from bench.figures.data import SOURCES, STRATA, Scored, campaign, load
 from bench.figures.figure import Claim, Figure, Options, Row, means, save, spread
-from campaign.noise.mechanism import SERVERS
-from campaign.noise.simulate import noise_curves
-from campaign.wire import GroupsQuery
 from fss import field
-from servers.compute.unnoised import Unnoised
-from servers.release import groups as score_groups
-from servers.release import noised
+from fss_ecdf.campaign.json_messages import ScoreGroupsQuery
+from fss_ecdf.campaign.noise.mechanism import SERVERS
+from fss_ecdf.campaign.noise.simulate import noise_curves
+from servers.compute.raw_share import RawShare
+from servers.release import add_noise, score_groups
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GROUPS = 10
@@ -60,9 +60,11 @@ def algorithm_2(data: Scored, epsilon: float, seed: int, noise: Floats) -> Group
     curve = pooled + noise[:size]
     ends = calibration.even_ends(smooth.isotonic(curve, data.labels.size), GROUPS)
     upper = spec.grid.thresholds(ends)
-    asked = score_groups.read_groups(spec, GroupsQuery(upper_ends=upper.tolist(), epsilon=8 * part))
-    source = noised.Source(seed.to_bytes(32, "little"), 0, bytes(96), spec)
-    counts = field.decode(noised.groups(Unnoised(field.encode(data.counts)), source, asked)).reshape(4, -1)
+    asked = score_groups.read_groups(spec, ScoreGroupsQuery(upper_ends=upper.tolist(), epsilon=8 * part))
+    source = add_noise.NoiseKey(seed.to_bytes(32, "little"), 0, bytes(96), spec)
+    counts = field.decode(add_noise.noisy_score_groups(RawShare(field.encode(data.counts)), source, asked)).reshape(
+        4, -1
+    )
     table = np.vstack([counts[:2], counts[2:] / score_groups.SCORE_UNIT])
     errors = np.repeat(score_groups.standard_errors(asked), 2 * upper.size)
     return Groups(upper, table, table[2:], np.diag(errors**2), data.labels.size, epsilon, 0.0)
@@ -83,7 +85,7 @@ def job(name: str, folder: Path | None, epsilon: float, seeds: Sequence[int]) ->
     truth, rows = both(from_curves(release.exact(data)))[0], []
     spec = campaign("slice-tree", epsilon)
     for seed, noise, their_noise in zip(seeds, *curve_noise(epsilon, seeds), strict=True):
-        published = Release.of_whole(spec, data.labels.size, data.counts + noise, on_grid=True)
+        published = Release.from_curve(spec, data.labels.size, data.counts + noise, on_grid=True)
         statistics = [*both(algorithm_2(data, epsilon, seed, their_noise)), *both(from_curves(published))]
         about = {"epsilon": epsilon, "seed": seed, "true_H": truth}
         rows += [

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from analyst import smooth
-from analyst.curve import Curve, Floats
+from analyst.estimation import smooth
 from analyst.options import Smoothing
 from analyst.release import Release
-from analyst.roc import Roc
+from analyst.statistics.curve import Curve, Floats
+from analyst.statistics.roc import Roc
 from bench.figures.data import STRATA, Scored, campaign
 from servers.release.noise import NoiseTree
 
@@ -23,12 +23,12 @@ def tree(mechanism: str, epsilon: float, strata: tuple[str, ...], seed: int, num
 def ours(data: Scored, epsilon: float, seed: int) -> Release:
     """One slice-tree over the concatenated strata, at the full epsilon."""
     noise = tree("slice-tree", epsilon, STRATA, seed, 0)
-    return Release.of_whole(campaign("slice-tree", epsilon), data.labels.size, data.counts + noise, on_grid=True)
+    return Release.from_curve(campaign("slice-tree", epsilon), data.labels.size, data.counts + noise, on_grid=True)
 
 
 def exact(data: Scored) -> Release:
     """Without noise."""
-    return Release.of_whole(data.campaign, data.labels.size, data.counts, on_grid=True)
+    return Release.from_curve(data.campaign, data.labels.size, data.counts, on_grid=True)
 
 
 def papers_roc(data: Scored, epsilon: float, seed: int, how: str) -> Roc:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from analyst.roc import Roc
+from analyst.statistics.roc import Roc
 from bench.figures import release
 from bench.figures.data import SOURCES, load
 from bench.figures.figure import STYLES, Claim, Figure, Options, Row, draw_lines, means, save, spread

@@ -5,7 +5,7 @@ import time
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
-from analyst import smooth
+from analyst.estimation import smooth
 from bench.figures.figure import Claim, Figure, Options, Row, means, save
 from bench.figures.synthetic import published
 

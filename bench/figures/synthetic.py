@@ -6,10 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from analyst import smooth
-from analyst.quantile import inverse
+from analyst.estimation import smooth
+from analyst.statistics.quantile import inverse
 from bench.figures.figure import Claim, Figure, Options, Row, draw_lines, means, save, spread
-from campaign.noise.choice import mechanism
+from fss_ecdf.campaign.noise.registry import mechanism
 from servers.release.noise import NoiseTree
 
 Floats = NDArray[np.float64]

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from analyst.curve import Floats
+from analyst.statistics.curve import Floats
 from bench.figures.figure import Claim, Figure, Options, Row, save, spread
-from campaign.noise.choice import mechanism
-from campaign.noise.simulate import both_servers
-from campaign.waves import Pooled, Waves, planned, running
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.simulate import both_servers
+from fss_ecdf.campaign.release import cumulative, releases_of
+from fss_ecdf.campaign.waves import Pooled, Waves
 
 WAVES = 365
 BITS = 7
@@ -43,10 +44,10 @@ class Way:
 def pooled(each: float, at: Sequence[int]) -> Way:
     """Waves at one epsilon and pools at another, as servers choose among them."""
     share = (EPSILON - each) / max(len(at), 1)
-    waves = Waves(every="by hand", count=WAVES, pooled=tuple(Pooled(at=k, epsilon=share) for k in at))
-    plans = planned(waves, each, 1, [1] * WAVES)
+    waves = Waves(every="manual", count=WAVES, pooled=tuple(Pooled(through=k, epsilon=share) for k in at))
+    plans = releases_of(waves, each, 1, [1] * WAVES)
     return Way(
-        lambda t: [((plan.kind, plan.at), 1.0) for plan in running(plans, t)],
+        lambda t: [((plan.kind, plan.through), 1.0) for plan in cumulative(plans, t)],
         lambda node: each if node[0] == "wave" else share,
     )
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from bench.load.campaigns import new_campaign
 from bench.output import Result
-from campaign.envelopes import row_bytes
-from campaign.spec import Campaign
-from harness import attacks
-from harness.live import Pair
+from fss_ecdf.campaign.binary_messages import row_bytes
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness import attacks
+from tests.harness.server_pair import LivePair
 
 COUNT = 100  # honest requests of each kind
 SIXTY_MIB = 60 << 20
@@ -19,7 +19,7 @@ LONG = 10_000  # uploads of a request that is as long as it may be
 
 def attacked(seed: int) -> list[Result]:
     """The slowest /healthz and the slowest upload of one value in each attack, and what the server had in memory."""
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder)) as pair:
         campaign = new_campaign(random.Random(seed))  # noqa: S311 - a benchmark's choices
         pair.create(campaign)
         assert pair.upload(0, campaign, attacks.numbered(campaign, LONG)).status_code == 200
@@ -35,13 +35,13 @@ def attacked(seed: int) -> list[Result]:
     ]
 
 
-def _stalled(pair: Pair, campaign: Campaign) -> attacks.Honest:
+def _stalled(pair: LivePair, campaign: Campaign) -> attacks.Honest:
     with ExitStack() as stack:
         for length in (f"Content-Length: {SIXTY_MIB}", attacks.announced(campaign, LONG), attacks.CHUNKED):
             stack.enter_context(attacks.stalled(pair, campaign, length))
         return attacks.watch(pair, campaign, COUNT)
 
 
-def _rejected(pair: Pair, campaign: Campaign, rows: int) -> attacks.Honest:
+def _rejected(pair: LivePair, campaign: Campaign, rows: int) -> attacks.Honest:
     with attacks.flood(pair, campaign, [attacks.numbered(campaign, rows)] * 10):
         return attacks.watch(pair, campaign, COUNT)

@@ -3,12 +3,12 @@
 import random
 from typing import Any
 
-from campaign.spec import Campaign
-from harness.live import pledges
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.server_pair import commitments
 
 
 def new_campaign(rng: random.Random) -> Campaign:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": 1023, "step": 1}
     about: dict[str, Any] = {"id": rng.randbytes(32), "title": "load", "question": "load", "grid": grid, "epsilon": 1.0}
-    about |= {"servers": pledges(about["id"]), "min_uploads": 1, "max_uploads": 10_000_000}
+    about |= {"server_commitments": commitments(about["id"]), "min_uploads": 1, "max_uploads": 10_000_000}
     return Campaign.from_dict(about)

@@ -22,9 +22,9 @@ from bench.load.campaigns import new_campaign
 from bench.load.plot import draw
 from bench.load.samples import Calls, Sample, sample
 from bench.output import Result, print_table, write_json
-from campaign.envelopes import UPLOAD_TYPE
-from campaign.spec import Campaign
-from harness.live import Pair, name, sealed_envelopes
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.server_pair import LivePair, name, sealed_envelopes
 
 UPLOADS_PER_S = 2000  # what a server takes in this benchmark; beyond it is too much
 OVERLOAD = (0.6, 0.7)
@@ -34,7 +34,7 @@ OVERLOAD = (0.6, 0.7)
 class Load:
     """The servers, the campaigns of the moment, and what was measured."""
 
-    pair: Pair
+    pair: LivePair
     seconds: float
     open: Campaign
     sealed: Campaign
@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     with tempfile.TemporaryDirectory() as folder:
-        pair = Pair(Path(folder), limits__uploads_per_s=str(UPLOADS_PER_S))
+        pair = LivePair(Path(folder), limits__uploads_per_s=str(UPLOADS_PER_S))
         with pair:
             load, samples = _run(pair, 60 * args.minutes, args.seed)
             internal = [e for role in (0, 1) for e in pair.events(role) if e["event"] == "internal-error"]
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
     return 0 if all(r.met in (None, True) for r in results) else 1
 
 
-def _run(pair: Pair, seconds: float, seed: int) -> tuple[Load, list[list[Sample]]]:
+def _run(pair: LivePair, seconds: float, seed: int) -> tuple[Load, list[list[Sample]]]:
     rng = random.Random(seed)  # noqa: S311 - a benchmark's choices
     first, second = new_campaign(rng), new_campaign(rng)
     for campaign in (first, second):
@@ -125,7 +125,7 @@ def _send(load: Load, kind: str, clients: tuple[httpx.Client, ...], values: np.n
     token = load.pair.upload_tokens[campaign.id]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": UPLOAD_TYPE}
     path = f"/v1/campaigns/{name(campaign)}/uploads"
-    for client, data in zip(clients, sealed_envelopes(campaign, values), strict=False):
+    for client, data in zip(clients, sealed_envelopes(campaign, values, token), strict=False):
         _call(load, kind, lambda c=client, d=data: c.post(path, content=d, headers=headers))  # type: ignore[misc]
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from fss import dcf
-from harness.dask import Dask
 from servers.compute.cluster import DaskCluster
 from servers.compute.executor import Executor, LocalPool
 from servers.compute.sums import KeyFile, complete
 from servers.settings import Cluster
-from servers.storage.objects import file_digest
+from servers.storage.key_files import file_digest
+from tests.harness.dask import Dask
 
 PART = 20_000
 

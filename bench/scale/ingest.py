@@ -10,11 +10,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from campaign.envelopes import Row
-from campaign.spec import Campaign
-from harness.postgres import Postgres
-from servers.lifecycle.admission import NewUploads
+from fss_ecdf.campaign.binary_messages import Row
+from fss_ecdf.campaign.campaign import Campaign
+from servers.storage.admission import NewUploads
 from servers.storage.storage import Storage, Writer
+from tests.harness.postgres import Postgres
 
 KEY_BYTES, A_COMMIT, AT_ONCE = 400, 1000, 64
 TOGETHER_S = 300  # until all writers are ready, or one has failed

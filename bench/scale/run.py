@@ -12,7 +12,7 @@ from bench import output
 from bench.output import Result, print_table, write_json
 from bench.scale import evaluation, ingest, sealing
 from bench.system.uploading import new_campaign
-from harness.postgres import NoPostgres, Postgres
+from tests.harness.postgres import NoPostgres, Postgres
 
 
 def main(argv: list[str]) -> int:

@@ -21,13 +21,13 @@ from bench.measure import reset_peak, status_mb
 from bench.output import Result
 from bench.scale.ingest import KEY_BYTES
 from bench.system.uploading import new_campaign
-from campaign.spec import Campaign
-from harness.live import Pair, name
-from harness.postgres import Postgres
-from harness.proxy import Proxy
+from fss_ecdf.campaign.campaign import Campaign
 from servers.storage.database import open_engine
 from servers.storage.dialects.postgres import partition
-from servers.storage.objects import split_ids
+from servers.storage.key_files import split_ids
+from tests.harness.postgres import Postgres
+from tests.harness.proxy import Proxy
+from tests.harness.server_pair import LivePair, name
 
 CLAIMED = 10_000_000
 ALONE = 500  # ids of each server that the other one does not have
@@ -97,12 +97,12 @@ def sealed(fresh: Fresh, folder: Path, count: int, seed: int) -> Cost:
         return Cost(sent / 1e6, max(peaks), before[int(np.argmax(peaks))], seconds)
 
 
-class _Sealers(Pair):
+class _Sealers(LivePair):
     program = ("bench.scale.sealer",)
 
 
 @contextmanager
-def _pair(folder: Path, fresh: Fresh) -> Iterator[tuple[Pair, Sequence[str], Sequence[Proxy]]]:
+def _pair(folder: Path, fresh: Fresh) -> Iterator[tuple[LivePair, Sequence[str], Sequence[Proxy]]]:
     """Two servers on new databases that reach each other through proxies."""
     pair, urls = _Sealers(folder), (fresh(folder), fresh(folder))
     with ExitStack() as opened:
@@ -114,7 +114,7 @@ def _pair(folder: Path, fresh: Fresh) -> Iterator[tuple[Pair, Sequence[str], Seq
         yield pair, urls, proxies
 
 
-def _pid(pair: Pair, role: int) -> int:
+def _pid(pair: LivePair, role: int) -> int:
     process = pair.processes[role]
     assert process is not None
     return process.pid
@@ -126,7 +126,7 @@ def _bytes(proxies: Sequence[Proxy]) -> int:
 
 def _require_sealed(here: dict[str, Any], there: dict[str, Any], count: int) -> None:
     """Both servers have the set that they should have; a figure about anything else would be about nothing."""
-    good = here.get("count") == count - ALONE and here.get("orphans") == {"here": ALONE, "there": ALONE}
+    good = here.get("count") == count - ALONE and here.get("unmatched") == {"here": ALONE, "there": ALONE}
     if not good or (there["state"], there["checksum"]) != ("sealed", here["checksum"]):
         raise RuntimeError(f"not the set that reached both: {here}, {there}")
 

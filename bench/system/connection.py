@@ -3,14 +3,14 @@
 import http.client
 from urllib.parse import urlsplit
 
-from campaign.envelopes import UPLOAD_TYPE
-from harness.live import Pair
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
+from tests.harness.server_pair import LivePair
 
 
 class Connection:
     """One kept-alive HTTPS connection, with as little client work as possible."""
 
-    def __init__(self, pair: Pair, role: int, token: str) -> None:
+    def __init__(self, pair: LivePair, role: int, token: str) -> None:
         at = urlsplit(pair.url(role))
         self._http = http.client.HTTPSConnection(at.hostname or "", at.port, context=pair.context, timeout=120)
         self._headers = {"Authorization": f"Bearer {token}"}

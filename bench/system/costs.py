@@ -14,11 +14,11 @@ import numpy as np
 
 from bench.output import Result
 from bench.system.connection import Connection
-from campaign.envelopes import upload_rows
-from campaign.sealed_uploads import seal_upload
-from campaign.spec import Campaign
-from harness.live import Pair, envelopes, name
+from fss_ecdf.campaign.binary_messages import upload_rows
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.sealed_uploads import seal_upload
 from servers.storage.storage import Storage
+from tests.harness.server_pair import LivePair, envelopes, name
 
 ROUNDS = 5
 PER_REQUEST = 1000
@@ -29,17 +29,18 @@ _INSERT = "INSERT INTO uploads (campaign, id, leaf, key, wave) VALUES (1, ?, ?, 
 def results(args: argparse.Namespace, campaign: Campaign) -> list[Result]:
     """Interleaved rounds of all four, one connection, one request after the other; medians of the ratios."""
     singles = args.singles // ROUNDS
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder)) as pair:
         pair.create(campaign)
         process = pair.processes[0]
         assert process is not None
-        connection = Connection(pair, 0, pair.upload_tokens[campaign.id])
+        token = pair.upload_tokens[campaign.id]
+        connection = Connection(pair, 0, token)
         path, pid = f"/v1/campaigns/{name(campaign)}/uploads", process.pid
         rounds = []
         for _ in range(ROUNDS):
             one = [_envelope(campaign, 1) for _ in range(singles)]
             many = [_envelope(campaign, PER_REQUEST) for _ in range(BULKS)]
-            sealed, sealed_many = ([seal_upload(campaign, 0, body) for body in bodies] for bodies in (one, many))
+            sealed, sealed_many = ([seal_upload(campaign, 0, body, token) for body in bodies] for bodies in (one, many))
             single, share = _cpu(pid, sealed, lambda body: connection.post(path, body))
             health, _ = _cpu(pid, one, lambda _: connection.get("/healthz"))
             bulk, bulk_share = _cpu(pid, sealed_many, lambda body: connection.post(path, body))

@@ -20,9 +20,9 @@ from bench.output import Result, print_table, write_json
 from bench.system import costs, erasing
 from bench.system.connection import Connection
 from bench.system.uploading import bodies, fill, new_campaign, send
-from campaign.spec import Campaign
 from fss import backend
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.server_pair import LivePair, name
 
 
 def main(argv: list[str]) -> int:
@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     results = [
-        *costs.results(args, new_campaign(16, checked=True)),
+        *costs.results(args, new_campaign(16, check_keys=True)),
         *_uploads_and_curve(args),
         *_checked(args),
         *_points(args),
@@ -48,14 +48,14 @@ def main(argv: list[str]) -> int:
 
 def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
     with tempfile.TemporaryDirectory() as folder:
-        pair = Pair(Path(folder))
+        pair = LivePair(Path(folder))
         pair.configure(1, curve_bits="0")
         with pair:
             campaign = new_campaign(15)
             rates = fill(pair, campaign, args.keys, args.seed)
             singles = new_campaign(16)
             pair.create(singles)
-            alone = [a for a, _ in bodies(singles, args.singles, 1, args.seed)]
+            alone = [a for a, _ in bodies(singles, pair.upload_tokens[singles.id], args.singles, 1, args.seed)]
             single = args.singles / send(pair, 0, singles, alone, 8)
             started = time.perf_counter()
             pair.seal(campaign)
@@ -85,9 +85,9 @@ def _uploads_and_curve(args: argparse.Namespace) -> list[Result]:
 def _checked(args: argparse.Namespace) -> list[Result]:
     """From the wish to seal to both servers' curves, with the check of every key and without it, in one run."""
     seconds = {}
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder)) as pair:
         for checked in (False, True):
-            campaign = new_campaign(15, checked=checked)
+            campaign = new_campaign(15, check_keys=checked)
             fill(pair, campaign, args.keys, args.seed)
             started = time.perf_counter()
             pair.seal(campaign)
@@ -110,7 +110,7 @@ def _median(what: Callable[[], object], times: int) -> float:
     return statistics.median(seconds)
 
 
-def _warm(pair: Pair, campaign: Campaign) -> tuple[float, float, float]:
+def _warm(pair: LivePair, campaign: Campaign) -> tuple[float, float, float]:
     """Latency of a point once both servers have their curves, against that of /healthz."""
     pair.stop(1)
     pair.drop(1, "curve_bits")
@@ -128,7 +128,7 @@ def _warm(pair: Pair, campaign: Campaign) -> tuple[float, float, float]:
 
 
 def _points(args: argparse.Namespace) -> list[Result]:
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder), curve_bits="0") as pair:
         campaign = new_campaign(16)
         fill(pair, campaign, args.keys, args.seed)
         pair.seal(campaign)
@@ -144,7 +144,7 @@ def _points(args: argparse.Namespace) -> list[Result]:
 def _memory(args: argparse.Namespace) -> list[Result]:
     if not args.many:
         return [Result("resident_1m_mb", None, "memory of a server holding many sealed uploads")]
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), curve_bits="0") as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder), curve_bits="0") as pair:
         campaign = new_campaign(16)
         fill(pair, campaign, args.many, args.seed)
         started = time.perf_counter()

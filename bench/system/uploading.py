@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from bench.system.connection import Connection
-from campaign.spec import Campaign
-from harness.live import Pair, name, pledges, sealed_envelopes
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.server_pair import LivePair, commitments, name, sealed_envelopes
 
 PER_REQUEST = 1000
 
@@ -25,17 +25,18 @@ def new_campaign(bits: int, **changes: object) -> Campaign:
         "grid": grid,
         "epsilon": 1.0,
     }
-    fields |= {"servers": pledges(fields["id"]), "checked": False}
+    fields |= {"server_commitments": commitments(fields["id"]), "check_keys": False}
     return Campaign.from_dict({**fields, "min_uploads": 1, "max_uploads": 10_000_000, **changes})
 
 
-def bodies(campaign: Campaign, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
+def bodies(campaign: Campaign, token: str, count: int, per_request: int, seed: int) -> Iterator[tuple[bytes, bytes]]:
     rng = np.random.default_rng(seed)
     for start in range(0, count, per_request):
-        yield sealed_envelopes(campaign, rng.integers(0, 1 << campaign.bits, min(per_request, count - start)))
+        positions = rng.integers(0, 1 << campaign.bits, min(per_request, count - start))
+        yield sealed_envelopes(campaign, positions, token)
 
 
-def send(pair: Pair, role: int, campaign: Campaign, bodies: Sequence[bytes], connections: int) -> float:
+def send(pair: LivePair, role: int, campaign: Campaign, bodies: Sequence[bytes], connections: int) -> float:
     """Seconds to upload these bodies to one server over some kept-alive connections."""
     path = f"/v1/campaigns/{name(campaign)}/uploads"
     token = pair.upload_tokens[campaign.id]
@@ -52,12 +53,13 @@ def send(pair: Pair, role: int, campaign: Campaign, bodies: Sequence[bytes], con
     return time.perf_counter() - started
 
 
-def fill(pair: Pair, campaign: Campaign, count: int, seed: int) -> list[float]:
+def fill(pair: LivePair, campaign: Campaign, count: int, seed: int) -> list[float]:
     """Upload to both servers, one after the other; the rate of each."""
     pair.create(campaign)
     seconds, step = [0.0, 0.0], 100_000
     for start in range(0, count, step):
-        parts = list(bodies(campaign, min(step, count - start), PER_REQUEST, seed + start))
+        token = pair.upload_tokens[campaign.id]
+        parts = list(bodies(campaign, token, min(step, count - start), PER_REQUEST, seed + start))
         for role in (0, 1):
             seconds[role] += send(pair, role, campaign, [p[role] for p in parts], 2)
         if count > step:

@@ -17,18 +17,18 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from campaign.errors import InvalidQuery, NoSuchRoute, Problem
-from campaign.wording import listed, short
+from fss_ecdf.campaign.error_text import listed, short
+from fss_ecdf.campaign.errors import InvalidQuery, NoSuchRoute, Problem
 from servers import log, metrics
-from servers.api import actions, analysts, operators, parties, peers, public, reference, sites
+from servers.api import action_log, analysts, operators, parties, peers, public, reference, sites
 from servers.api.cors import Cors
 from servers.api.limits import HELD
-from servers.lifecycle.work import Crash
+from servers.lifecycle.job_runner import Crash
 from servers.server import ALL, Clock, Parts, Server, no_crash
 from servers.settings import Settings
 from servers.storage.database import as_problem
 
-ROUTES = (parties, public, reference, operators, sites, actions, analysts, peers)  # parties ask most often
+ROUTES = (parties, public, reference, operators, sites, action_log, analysts, peers)  # parties ask most often
 
 THREADS = 32
 PIECE = 1 << 16  # of an answer, handed on at a time
@@ -49,10 +49,10 @@ def build_app(settings: Settings, clock: Clock, crash: Crash = no_crash, parts: 
         # Threads that read and compute for requests: more than all long work can take at once.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "thread"))
         await server.start()
-        log.event("started", server=server.role)
+        log.event("started", server=server.number)
         yield
         await server.stop()
-        log.event("stopped", server=server.role)
+        log.event("stopped", server=server.number)
 
     app = FastAPI(
         title="fss-ecdf server", version="1", description=DESCRIPTION, lifespan=life, docs_url=None, redoc_url=None

@@ -9,33 +9,37 @@ import asyncio
 
 from fastapi import Request
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, upload_header
-from campaign.errors import InvalidUpload, TooManyRows
-from campaign.sealed_uploads import open_first, sealed_bytes
-from client.hpke import HpkeKey
-from servers.api.requests import Incoming, server_of
-from servers.lifecycle import admission
-from servers.storage.campaigns import Entry
+from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES, upload_header
+from fss_ecdf.campaign.errors import InvalidUpload, TooManyRows
+from fss_ecdf.campaign.sealed_uploads import open_first, sealed_bytes
+from fss_ecdf.net.hpke import HpkeKey
+from servers.api.auth import presented_digest
+from servers.api.requests import Incoming, rate_keys, server_of
+from servers.storage import admission
+from servers.storage.campaigns import StoredCampaign
 
 
-async def read_upload(request: Request, entry: Entry, sender: str | None, key: HpkeKey) -> bytes:
+async def read_upload(request: Request, entry: StoredCampaign, sender: str | None, key: HpkeKey) -> bytes:
     """The body of an upload, as long as its header says, or the problem for which it was not read."""
     server, campaign = server_of(request), entry.campaign
     incoming = Incoming(request, server.limits.of.body_bytes)
     start = await incoming.start(UPLOAD_HEADER_BYTES)
-    header, most = upload_header(start, campaign, server.role), server.limits.of.rows_per_request
+    header, most = upload_header(start, campaign, server.number), server.limits.of.rows_per_request
     count = header.count
     if count > most:
         raise TooManyRows(f"a request has at most {most} uploads here, this one {count}; send several")
     size = sealed_bytes(campaign, count)
     if incoming.announced not in (None, size):
         raise InvalidUpload(f"{count} uploads make {size} encrypted bytes, got {incoming.announced}")
-    server.limits.uploads.take(count, incoming.token, incoming.address)
+    keys = rate_keys(request, sender)
+    server.limits.uploads.require(count, *keys)
     if not incoming.is_whole:
-        first = open_first(await incoming.start(sealed_bytes(campaign, 1)), count, key.open)
-        refusal = admission.refusal_at(campaign, server.clock())
+        first = open_first(await incoming.start(sealed_bytes(campaign, 1)), count, presented_digest(request), key.open)
+        refusal = admission.closed_reason(campaign, server.clock())
         asked = admission.NewUploads(campaign.id, (), sender, refusal, header.wave)
         problem = await asyncio.to_thread(server.storage.uploads.refused_unread, asked, first, count)
         if problem is not None:
             raise problem
-    return await incoming.all(size)
+    data = await incoming.all(size)
+    server.limits.uploads.take(count, *keys)  # a header alone takes nothing from anybody
+    return data

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from campaign.errors import TooManyRequests
+from fss_ecdf.campaign.errors import TooManyRequests
 from servers import settings
 
 # Of each body so many bytes are not counted: the HTTP parser holds as many of any connection before anybody reads
@@ -43,17 +43,24 @@ class Rate:
         self._per_second, self._clock = per_second, clock
         self._buckets: dict[str, tuple[float, float]] = {}  # key -> what was left, and when
 
-    def take(self, count: int, *keys: str) -> None:
-        """Count uploads of whoever has these keys, or raise and count nothing."""
+    def require(self, count: int, *keys: str) -> None:
+        """Raise if whoever has these keys may not send so many uploads now. Nothing is counted: they may never come."""
         now = self._clock()
-        found = [(key, *self._left(key, now)) for key in (_ALL, *keys)]
-        for _, left, size in found:
+        for left, size in (self._left(key, now) for key in (_ALL, *keys)):
             # A request larger than a whole second's worth is let through when the bucket is full.
             if left < min(count, size):
                 wait = math.ceil((min(count, size) - left) / size)
                 raise TooManyRequests("more uploads than this server takes", retry_after=max(1, wait))
-        for key, left, _ in found:
-            self._buckets[key] = (left - count, now)
+
+    def take(self, count: int, *keys: str) -> None:
+        """Count uploads of whoever has these keys, or raise and count nothing.
+
+        One request takes at most one sender's share from everybody, however long it is: who sent it waits for the rest.
+        """
+        self.require(count, *keys)
+        now, most = self._clock(), self._per_second * RATE_SHARE
+        for key in (_ALL, *keys):
+            self._buckets[key] = (self._left(key, now)[0] - (min(count, most) if key == _ALL else count), now)
         if len(self._buckets) > _MANY:
             self._buckets = {key: kept for key, kept in self._buckets.items() if not self._is_full(key, now)}
 
@@ -107,4 +114,4 @@ class Limits:
 
     def body_until(self, arrived: int) -> float:
         """How many seconds after its beginning a body must be complete, or more of it must have come."""
-        return min(self.of.body_s, GRACE_S + arrived / self.of.body_bytes_per_s)
+        return min(self.of.receive_timeout_s, GRACE_S + arrived / self.of.body_bytes_per_s)

@@ -6,16 +6,17 @@ from collections import Counter
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from campaign.envelopes import UPLOAD_ID_BYTES, UPLOAD_TYPE
-from campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
-from campaign.spec import to_base64url
-from campaign.wire import UploadFailure, UploadResult
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.confirmations import confirmation
+from fss_ecdf.campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
+from fss_ecdf.campaign.json_messages import UploadFailure, UploadResponse
 from servers import metrics
-from servers.api import access
+from servers.api import auth
 from servers.api.judging import read_upload
-from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, sender_keys, server_of, takes
-from servers.lifecycle import admission
-from servers.storage.objects import split_ids
+from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, rate_keys, server_of, takes
+from servers.storage import admission
+from servers.storage.key_files import split_ids
 
 router = APIRouter(route_class=Plain)
 
@@ -25,20 +26,20 @@ _NOT_WITHDRAWN = (
     "it came with another token, which alone withdraws it, or it is not stored and more ids were withdrawn before they "
     "arrived than can be remembered"
 )
-_ALL_STORED = UploadResult(failures=[]).model_dump_json().encode()
+_ALL_STORED = UploadResponse(failures=[]).model_dump_json().encode()
 
 
 @router.post(
     "/v1/campaigns/{cid}/uploads",
     tags=["upload"],
-    response_model=UploadResult,
+    response_model=UploadResponse,
     dependencies=[BEARER],
     openapi_extra=takes(UPLOAD_TYPE, {"type": "string", "format": "binary"}),
 )
 async def upload(cid: CampaignId, request: Request) -> Response:
     """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
     server, entry = server_of(request), await fixed_entry_of(request, cid)
-    sender = await access.require_uploader(request, server, entry)
+    sender = await auth.require_uploader(request, server, entry)
     await server.guard.require()
     if request.headers.get("content-type", "").split(";")[0].strip() != UPLOAD_TYPE:
         raise UnsupportedMediaType(f"an upload has the media type {UPLOAD_TYPE}")
@@ -46,10 +47,14 @@ async def upload(cid: CampaignId, request: Request) -> Response:
     if key is None:
         key = await asyncio.to_thread(server.hpke_keys.of, entry.campaign)
     data = await read_upload(request, entry, sender, key)
-    form = data, entry.campaign, server.role, key.open
-    wave, rows = admission.opened(*form) if len(data) <= AT_ONCE else await asyncio.to_thread(admission.opened, *form)
+    form = data, entry.campaign, server.number, auth.presented_digest(request), key.open
+    wave, rows = (
+        admission.decrypt_rows(*form)
+        if len(data) <= AT_ONCE
+        else await asyncio.to_thread(admission.decrypt_rows, *form)
+    )
     del data, form  # the rows are a copy
-    refusal = admission.refusal_at(entry.campaign, server.clock())
+    refusal = admission.closed_reason(entry.campaign, server.clock())
     failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, wave))
     metrics.UPLOADS.inc(len(rows) - len(failures))
     if not failures:
@@ -67,7 +72,7 @@ def _failed(count: int, failures: admission.Failures) -> Response:
         document = {**problem.document(), "count": count}
         return JSONResponse(document, problem.status, media_type="application/problem+json")
     listed = [UploadFailure(id=to_base64url(i), code=p.code, detail=p.detail) for i, p in failures]
-    return Response(UploadResult(failures=listed).model_dump_json(), media_type="application/json")
+    return Response(UploadResponse(failures=listed).model_dump_json(), media_type="application/json")
 
 
 @router.post(
@@ -79,22 +84,25 @@ def _failed(count: int, failures: admission.Failures) -> Response:
 async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
     """See to it that uploads, named by their 16-byte ids, do not count; they are not taken again.
 
-    A success confirms it: they are erased, excluded from their wave's set, or never came. What is in a set that is
-    fixed counts (`campaign-sealed`); what is in a frozen wave is not decided (`upload-undecided`). A token withdraws
-    what came with it; uploads of others stay, and are among the failures. Ids that have not arrived are remembered, so
-    many as the token may upload; those beyond are among the failures, too.
+    A success confirms it, with this server's signature: they are erased, excluded from their wave's set, or never came.
+    What is in a set that is fixed counts (`campaign-sealed`); what is in a frozen wave is not decided
+    (`upload-undecided`). A token withdraws what came with it; uploads of others stay, and are among the failures. Ids
+    that have not arrived are remembered, so many as the token may upload; those beyond are among the failures, too.
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
-    sender = await access.require_uploader(request, server, entry)
+    sender = await auth.require_uploader(request, server, entry)
     await server.guard.require()
     data = await body(request, UPLOAD_ID_BYTES * MAX_WITHDRAWN)
     if len(data) % UPLOAD_ID_BYTES:
         raise InvalidUpload(f"uploads are withdrawn by their ids, {UPLOAD_ID_BYTES} bytes each")
     ids = split_ids(data)
-    server.limits.uploads.take(len(ids), *sender_keys(request))
+    server.limits.uploads.take(len(ids), *rate_keys(request, sender))
     async with server.limits.withdrawing:
         work = server.writer.run(lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, sender))
         erased, forgotten = await work
+    if not forgotten:
+        signature = server.identity.sign(confirmation(entry.campaign.digest, server.number, data))
+        return JSONResponse({"withdrawn": erased, "failures": [], "signature": to_base64url(signature)})
     full = CampaignFull(_NOT_WITHDRAWN)
     failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]
     return JSONResponse({"withdrawn": erased, "failures": failures})

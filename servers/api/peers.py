@@ -11,25 +11,26 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from fastapi.routing import APIRoute
 
-from campaign.envelopes import SHARES_TYPE, Shares, encode_shares
-from campaign.errors import InvalidQuery
-from campaign.hpke import Kem
-from campaign.spec import Campaign, check_digest, to_base64url
-from campaign.wire import CheckSeed, PeerGroupsQuery, ShareQuery, read
 from fss.field import Words
-from servers.api import access
-from servers.api.access import PEER
-from servers.api.requests import SMALL_BODY, Number, OneWave, as_json, body, campaign_id, entry_of, parsed, release_name
+from fss_ecdf.campaign.binary_messages import SHARES_TYPE, ShareMessage, encode_shares
+from fss_ecdf.campaign.campaign import Campaign, check_digest, to_base64url
+from fss_ecdf.campaign.errors import InvalidQuery
+from fss_ecdf.campaign.hpke import Kem
+from fss_ecdf.campaign.json_messages import CheckSeed, PeerScoreGroupsQuery, ShareQuery, read
+from fss_ecdf.campaign.release import ReleaseName
+from servers.api import auth
+from servers.api.auth import PEER
+from servers.api.requests import SMALL_BODY, Number, OneWave, as_json, body, campaign_id, entry_of, parsed
 from servers.api.status import status_of
-from servers.lifecycle import check, seal
-from servers.lifecycle.seal_wire import STEP_BYTES, Agreed, IdsQuery, Step
+from servers.lifecycle import key_check, seal
+from servers.lifecycle.seal_messages import STEP_BYTES, Agreed, IdsQuery, Step
 from servers.peer import COMPARE
-from servers.release import groups
-from servers.release.publish import GROUPS, SHARES
-from servers.release.published import Published
+from servers.release import score_groups as groups
+from servers.release.release_service import GROUPS, SHARES
+from servers.release.release_state import ReleaseState
 from servers.rollback import HEADER
 from servers.server import Server
-from servers.storage.objects import split_ids
+from servers.storage.key_files import split_ids
 from servers.storage.waves import OPEN
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -44,7 +45,7 @@ class Compared(APIRoute):
         handle = super().get_route_handler()
 
         async def compared(request: Request) -> Response:
-            server = access.require(request, PEER)
+            server = auth.require(request, PEER)
             text = request.headers.get(HEADER)
             heard = None if text is None else await server.guard.heard(text)
             if self.path not in _ALWAYS:
@@ -58,30 +59,30 @@ class Compared(APIRoute):
 
 router = APIRouter(route_class=Compared)
 
-Q = TypeVar("Q", ShareQuery, PeerGroupsQuery)
+Q = TypeVar("Q", ShareQuery, PeerScoreGroupsQuery)
 
 
-async def _asked(kind: type[Q], cid: str, request: Request, name: str) -> tuple[Server, Published, Q, bytes]:
+async def _asked(kind: type[Q], cid: str, request: Request, name: ReleaseName) -> tuple[Server, ReleaseState, Q, bytes]:
     """A question about a release that both mean the same by, from a server whose statement is kept here."""
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     of = await server.publisher.open(campaign_id(cid), name)
     # A position has at most ten digits.
     data = await body(request, SMALL_BODY + 12 * server.limits.of.points_per_query)
     query: Q = await parsed(partial(read, kind), data)
     check_digest(of.campaign.digest, query.digest)
-    await server.publisher.witness(of)
+    await server.publisher.fetch_peer_statement(of)
     return server, of, query, data
 
 
 @router.get("/v1/peer/campaigns/{cid}", include_in_schema=False)
-async def show(cid: str, request: Request) -> JSONResponse:
-    server = access.require(request, PEER)
+async def get_campaign(cid: str, request: Request) -> JSONResponse:
+    server = auth.require(request, PEER)
     return JSONResponse(await status_of(server, await entry_of(request, cid)))
 
 
 @router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)
 async def shares(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
-    server, of, query, asked = await _asked(ShareQuery, cid, request, release_name(wave, pooled))
+    server, of, query, asked = await _asked(ShareQuery, cid, request, ReleaseName.from_query(wave, pooled))
     positions = None if query.positions == "all" else np.array(query.positions, np.int64)
     most = server.limits.of.points_per_query + 1
     if positions is not None and (not positions.size or positions.max() >= 1 << of.campaign.bits):
@@ -94,14 +95,14 @@ async def shares(cid: str, request: Request, wave: OneWave = None, pooled: OneWa
 
 @router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
 async def score_groups(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
-    server, of, query, asked = await _asked(PeerGroupsQuery, cid, request, release_name(wave, pooled))
+    server, of, query, asked = await _asked(PeerScoreGroupsQuery, cid, request, ReleaseName.from_query(wave, pooled))
     elements = await server.publisher.groups(of, groups.read_groups(of.campaign, query))
     return await _shares(server, of, GROUPS, asked, elements)
 
 
 @router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)
 async def freeze(cid: str, request: Request, wave: Number = 0) -> Response:
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     frozen = await server.writer.run(lambda: seal.freeze(server.storage, campaign, server.clock(), wave))
     server.crash("peer-frozen")
@@ -111,29 +112,29 @@ async def freeze(cid: str, request: Request, wave: Number = 0) -> Response:
 @router.post("/v1/peer/campaigns/{cid}/ids", include_in_schema=False)
 async def ids(cid: str, request: Request, wave: Number = 0) -> Response:
     """What this server holds, by digests; of what differs, the ids."""
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     asked = IdsQuery.decode(await body(request, SMALL_BODY))
     check_digest(campaign.digest, asked.digest)
     return Response(await server.frozen_ids.answer(campaign, wave, asked), media_type="application/octet-stream")
 
 
-@router.post("/v1/peer/campaigns/{cid}/leave", include_in_schema=False)
-async def leave(cid: str, request: Request, wave: Number = 0) -> JSONResponse:
+@router.post("/v1/peer/campaigns/{cid}/exclude", include_in_schema=False)
+async def exclude(cid: str, request: Request, wave: Number = 0) -> JSONResponse:
     server, campaign, step = await _step(cid, request)
     named = split_ids(step.ids)
     if not named:
         raise InvalidQuery("nothing is named that is to be left out")
     about = campaign.id, step.freeze, step.set, named, wave
-    await server.writer.run(lambda: server.storage.waves.propose_leaving(*about))
+    await server.writer.run(lambda: server.storage.waves.propose_exclusion(*about))
     server.crash("peer-named")
     return JSONResponse({"named": len(named)})
 
 
-@router.post("/v1/peer/campaigns/{cid}/thaw", include_in_schema=False)
-async def thaw(cid: str, request: Request) -> JSONResponse:
+@router.post("/v1/peer/campaigns/{cid}/unfreeze", include_in_schema=False)
+async def unfreeze(cid: str, request: Request) -> JSONResponse:
     server, campaign, step = await _step(cid, request)
-    await server.writer.run(lambda: server.storage.waves.thaw(campaign.id, step.freeze))
+    await server.writer.run(lambda: server.storage.waves.unfreeze(campaign.id, step.freeze))
     return JSONResponse({"state": OPEN})
 
 
@@ -148,7 +149,7 @@ async def agree(cid: str, request: Request, wave: Number = 0) -> Response:
 
 async def _step(cid: str, request: Request) -> tuple[Server, Campaign, Step]:
     """A step of a sealing, of a campaign that both mean the same by."""
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     step = Step.decode(await body(request, STEP_BYTES))
     check_digest(campaign.digest, step.digest)
@@ -158,53 +159,53 @@ async def _step(cid: str, request: Request) -> tuple[Server, Campaign, Step]:
 @router.get(COMPARE, include_in_schema=False)
 async def history(request: Request) -> Response:
     """Nothing but the head line, by which both servers see whether one of them was rolled back."""
-    access.require(request, PEER)
+    auth.require(request, PEER)
     return Response()
 
 
 @router.get("/v1/peer/about", include_in_schema=False)
 async def about(request: Request) -> JSONResponse:
     """Who this server is and whom it takes the caller for, so that its doctor can compare."""
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     keys = to_base64url(server.identity.signing_key), server.settings.tokens.peer_signing_key
-    said = {"role": server.role, "version": version("fss-ecdf")}
+    said = {"server": server.number, "version": version("fss-ecdf")}
     return JSONResponse({**said, "signing_key": keys[0], "peer_signing_key": keys[1]})
 
 
 @router.get("/v1/peer/pledges/{cid}", include_in_schema=False)
-async def pledge(cid: str, request: Request, kem: Kem = "x25519") -> JSONResponse:
+async def commitment(cid: str, request: Request, kem: Kem = "x25519") -> JSONResponse:
     """What this server pledges to a campaign of this id, which need not exist yet, signed."""
-    server = access.require(request, PEER)
-    return JSONResponse(await server.hpke_keys.signed_pledge(campaign_id(cid), kem))
+    server = auth.require(request, PEER)
+    return JSONResponse(await server.hpke_keys.signed_commitment(campaign_id(cid), kem))
 
 
 @router.post("/v1/peer/campaigns/{cid}/challenge", include_in_schema=False)
 async def challenge(cid: str, request: Request, wave: Number = 0) -> JSONResponse:
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     entry = await entry_of(request, cid)
     given = read(CheckSeed, await body(request, SMALL_BODY))
     asked = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id, wave)
-    return as_json(check.tell_seed(server.identity, entry, asked, given))
+    return as_json(key_check.exchange_challenge_seed(server.identity, entry, asked, given))
 
 
 @router.post("/v1/peer/campaigns/{cid}/messages", include_in_schema=False)
 async def messages(cid: str, request: Request, wave: Number = 0) -> Response:
-    server = access.require(request, PEER)
+    server = auth.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     query = await body(request, SMALL_BODY)
     about = server.identity, server.folder(campaign.id, wave), campaign, wave, query
-    told = await asyncio.to_thread(check.tell_messages, *about)
+    told = await asyncio.to_thread(key_check.key_check_messages, *about)
     return Response(told, media_type="application/octet-stream")
 
 
 @router.get("/v1/peer/campaigns/{cid}/statement", include_in_schema=False)
 async def statement(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> JSONResponse:
     """Which keys and which noise this server's shares come from."""
-    publisher = access.require(request, PEER).publisher
-    of = await publisher.open(campaign_id(cid), release_name(wave, pooled))
+    publisher = auth.require(request, PEER).publisher
+    of = await publisher.open(campaign_id(cid), ReleaseName.from_query(wave, pooled))
     return as_json(await publisher.statement(of))
 
 
-async def _shares(server: Server, of: Published, what: str, asked: bytes, elements: Words) -> Response:
-    message = encode_shares(of.campaign, Shares(server.role, of.sealed.checksum, of.sealed.count, elements))
+async def _shares(server: Server, of: ReleaseState, what: str, asked: bytes, elements: Words) -> Response:
+    message = encode_shares(of.campaign, ShareMessage(server.number, of.sealed.checksum, of.sealed.count, elements))
     return Response(await server.publisher.signed(of, what, asked, message), media_type=SHARES_TYPE)

@@ -8,8 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from campaign.errors import Unavailable
-from campaign.spec import to_base64url
+from fss_ecdf.campaign.campaign import to_base64url
 from servers.api.requests import CampaignId, fixed_entry_of, server_of
 
 router = APIRouter()
@@ -26,15 +25,11 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz", tags=["operation"])
 async def readyz(request: Request) -> dict[str, str]:
     """The server takes requests."""
-    server = server_of(request)
-    if server.stopping:
-        raise Unavailable("the server is stopping", retry_after=5)
-    await asyncio.to_thread(server.storage.ping)
-    return {"status": "on hold" if "on_hold" in server.guard.shown() else "ready"}
+    return {"status": await asyncio.to_thread(server_of(request).readiness)}
 
 
 @router.get("/v1/campaigns/{cid}", tags=["campaign"])
-async def show(cid: CampaignId, request: Request, known: Known = None) -> Response:
+async def get_campaign(cid: CampaignId, request: Request, known: Known = None) -> Response:
     """What a party needs to know before it takes part: the whole campaign, its digest and its state.
 
     Whoever has read the campaign at the other server says so by its digest, and is spared a second copy.
@@ -42,7 +37,7 @@ async def show(cid: CampaignId, request: Request, known: Known = None) -> Respon
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     wave = await asyncio.to_thread(server.storage.waves.get, entry.campaign.id)
     digest = to_base64url(entry.campaign.digest)
-    about: dict[str, object] = {"digest": digest, "state": wave.state, "server": server.role}
+    about: dict[str, object] = {"digest": digest, "state": wave.state, "server": server.number}
     if entry.campaign.waves is not None:
         about["wave"] = wave.number
     if known == digest:

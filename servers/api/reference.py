@@ -14,7 +14,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from campaign.errors import problems
+from fss_ecdf.campaign.errors import problems
 
 router = APIRouter()
 

@@ -12,21 +12,14 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.requests import ClientDisconnect
 
-from campaign.errors import (
-    BodyTooLarge,
-    BodyTooSlow,
-    InvalidInput,
-    InvalidQuery,
-    UnknownCampaign,
-)
-from campaign.hpke import Kem
-from campaign.spec import ID_BYTES, from_base64url
-from client.tokens import hash_token
 from fss.challenge import MAX_WAVE
+from fss_ecdf.campaign.campaign import ID_BYTES, from_base64url
+from fss_ecdf.campaign.errors import BodyTooLarge, BodyTooSlow, InvalidInput, UnknownCampaign
+from fss_ecdf.campaign.hpke import Kem
+from fss_ecdf.net.tokens import hash_token
 from servers.api.limits import GRACE_S, HELD, UNCOUNTED, Held, address_key
-from servers.release.releases import CURVE
 from servers.server import Server
-from servers.storage.campaigns import Entry
+from servers.storage.campaigns import StoredCampaign
 
 # A thousand numbers, as long as a double can be written, or a few words: what most messages are.
 SMALL_BODY = 1 << 16
@@ -46,15 +39,6 @@ Number = Annotated[int, Query(ge=0, le=MAX_WAVE, description="the number of a wa
 OneWave = Annotated[int | None, Query(ge=1, le=MAX_WAVE, description="the number of a wave, of a campaign of waves")]
 
 
-def release_name(wave: int | None, pooled: int | None) -> str:
-    """What a question is about: a plain campaign's curve, or one release of a campaign of waves."""
-    if wave is not None and pooled is not None:
-        raise InvalidQuery("name one of wave and pooled")
-    if pooled is not None:
-        return f"pooled {pooled}"
-    return CURVE if wave is None else f"wave {wave}"
-
-
 def campaign_id(text: str) -> bytes:
     try:
         return from_base64url(text, ID_BYTES, "a campaign's id")
@@ -67,15 +51,15 @@ def server_of(request: Request) -> Server:
     return server
 
 
-async def entry_of(request: Request, cid: str) -> Entry:
+async def entry_of(request: Request, cid: str) -> StoredCampaign:
     """The campaign that an address names, as this server has it."""
     return await asyncio.to_thread(server_of(request).storage.campaigns.get, campaign_id(cid))
 
 
-async def fixed_entry_of(request: Request, cid: str) -> Entry:
+async def fixed_entry_of(request: Request, cid: str) -> StoredCampaign:
     """The same, from memory where it is known: enough for whom a campaign admits."""
     campaigns, wanted = server_of(request).storage.campaigns, campaign_id(cid)
-    known: Entry | None = campaigns.known(wanted)
+    known: StoredCampaign | None = campaigns.known(wanted)
     return known if known is not None else await asyncio.to_thread(campaigns.fixed, wanted)
 
 
@@ -156,9 +140,15 @@ class Incoming:
     def _too_slow(self) -> str:
         of = self._limits.of
         return (
-            f"a body has {of.body_s:g} s to arrive, and at least {of.body_bytes_per_s} bytes a second "
+            f"a body has {of.receive_timeout_s:g} s to arrive, and at least {of.body_bytes_per_s} bytes a second "
             f"after the first {GRACE_S:g} s; {self._size} bytes came"
         )
+
+
+def rate_keys(request: Request, sender: str | None) -> tuple[str, ...]:
+    """Whose share of the uploads a second a request takes; all parties of an open campaign have one token."""
+    token, address = sender_keys(request)
+    return (address,) if sender is None else (token, address)
 
 
 def sender_keys(request: Request) -> tuple[str, str]:
@@ -192,7 +182,7 @@ async def parsed(what: Callable[[bytes], T], data: bytes) -> T:
         alone.shutdown(wait=False)
 
 
-# Only for the documentation: what is accepted is decided by servers/api/access.py.
+# Only for the documentation: what is accepted is decided by servers/api/auth.py.
 BEARER = Depends(HTTPBearer(auto_error=False, description="operator, analyst, upload or invitation token"))
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from campaign.errors import Unavailable
-from client.program import BadSettings
+from fss_ecdf.campaign.errors import NotReady
+from fss_ecdf.cli.common import UsageError
 from servers import log
-from servers.api.heads import HEAD_BYTES, BoundedProtocol
+from servers.api.header_limits import HEAD_BYTES, BoundedProtocol
 from servers.settings import Settings
 
 KEEP_ALIVE_S = 75
@@ -40,8 +40,8 @@ def listen(settings: Settings) -> list[socket.socket]:
             opened.pop_all()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise Unavailable(f"another program listens on {settings.listen}; end it or change `listen`") from None
-        raise BadSettings(f"listen: {settings.listen} is no address of this machine ({error.strerror})") from None
+            raise NotReady(f"another program listens on {settings.listen}; end it or change `listen`") from None
+        raise UsageError(f"listen: {settings.listen} is no address of this machine ({error.strerror})") from None
     return sockets
 
 
@@ -77,7 +77,7 @@ def serve(
         proxy_headers=False,  # an address that the client itself writes is no address
         h11_max_incomplete_event_size=2 * HEAD_BYTES,  # ours comes first, and has a proper answer
     )
-    _Server(config, settings.limits.body_s, reread).run(sockets)
+    _Server(config, settings.limits.receive_timeout_s, reread).run(sockets)
 
 
 def _allow_open_files() -> None:

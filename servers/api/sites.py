@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import JSONResponse
 
-from campaign.wire import NewSites, SiteChange, read
-from servers.api import access
-from servers.api.access import OPERATOR
-from servers.api.acts import noted
+from fss_ecdf.campaign.json_messages import NewSites, SiteChange, read
+from servers.api import auth
+from servers.api.auth import OPERATOR
+from servers.api.record_action import record_action
 from servers.api.requests import BEARER, CAMPAIGN_BODY, SMALL_BODY, CampaignId, body, campaign_id, parsed, takes
-from servers.lifecycle.admission import Site
 from servers.server import Server
+from servers.storage.admission import Site
 
 router = APIRouter()
 
@@ -23,7 +23,7 @@ SiteId = Annotated[str, Path(description="the site's id, 32 hexadecimal digits")
 @router.get("/v1/campaigns/{cid}/sites", tags=["campaign"], dependencies=[BEARER])
 async def list_all(cid: CampaignId, request: Request) -> JSONResponse:
     """Labels, quotas, states and uploads of all sites; no tokens."""
-    server = access.require(request, OPERATOR)
+    server = auth.require(request, OPERATOR)
     return JSONResponse(await asyncio.to_thread(sites_of, server, campaign_id(cid)))
 
 
@@ -35,11 +35,11 @@ async def list_all(cid: CampaignId, request: Request) -> JSONResponse:
 )
 async def add(cid: CampaignId, request: Request) -> JSONResponse:
     """Admit sites, here; do the same at the other server. Repeating it changes nothing."""
-    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    server, campaign = auth.require(request, OPERATOR), campaign_id(cid)
     new = await parsed(partial(read, NewSites), await body(request, CAMPAIGN_BODY))
     sites = [Site(site.id, site.label, site.token, site.quota) for site in new.sites]
     work = server.writer.run(lambda: server.storage.sites.add(campaign, sites))
-    added = await noted(server, "sites-add", cid, work, sites=[site.id for site in sites])
+    added = await record_action(server, "sites-add", cid, work, sites=[site.id for site in sites])
     return JSONResponse({"added": added})
 
 
@@ -51,7 +51,7 @@ async def add(cid: CampaignId, request: Request) -> JSONResponse:
 )
 async def change(cid: CampaignId, site: SiteId, request: Request) -> JSONResponse:
     """Pause, resume or revoke a site, exchange its token, change its quota; with `withdraw`, erase what it sent."""
-    server, campaign = access.require(request, OPERATOR), campaign_id(cid)
+    server, campaign = auth.require(request, OPERATOR), campaign_id(cid)
     given = read(SiteChange, await body(request, SMALL_BODY))
     values = given.model_dump(exclude_none=True, exclude={"withdraw"})
 
@@ -61,7 +61,9 @@ async def change(cid: CampaignId, site: SiteId, request: Request) -> JSONRespons
         return {"id": changed.id, "state": changed.state, "quota": changed.quota, "erased": erased}
 
     about = {**values, "withdraw": given.withdraw, "token": "exchanged" if given.token else "kept"}
-    return JSONResponse(await noted(server, "site-change", cid, server.writer.run(work), site=site[:32], **about))
+    return JSONResponse(
+        await record_action(server, "site-change", cid, server.writer.run(work), site=site[:32], **about)
+    )
 
 
 def sites_of(server: Server, campaign: bytes) -> list[dict[str, object]]:

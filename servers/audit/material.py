@@ -9,17 +9,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import UPLOAD_ID_BYTES, opened_leaf, row_bytes
-from campaign.errors import InvalidUpload
-from campaign.spec import Campaign
-from campaign.wire import Bytes32, Message, read
 from fss import KeyBatch, KeyType
 from fss.keys import file_header
 from fss.proof import Proofs, proof_bytes
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, opened_leaf, row_bytes
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidUpload
+from fss_ecdf.campaign.json_messages import Bytes32, Message, read
+from fss_ecdf.campaign.release import ReleaseName
 from servers.audit.verdict import Wrong
 from servers.release.noise import SEED_BYTES
-from servers.release.releases import Release, releases
-from servers.storage.campaigns import Entry
+from servers.release.sealed_releases import SealedRelease, releases
+from servers.storage.campaigns import StoredCampaign
 from servers.storage.entries import set_checksum
 from servers.storage.waves import SEALED, UploadSet, Wave
 
@@ -60,13 +61,16 @@ def check_folder(folder: Path, number: int, checked: str) -> Path:
     return wave_folder(folder, number) / f"check-{checked}"
 
 
-def release_folder(folder: Path, name: str) -> Path:
-    return folder / f"release-{name.replace(' ', '-')}"
+def release_folder(folder: Path, name: ReleaseName) -> Path:
+    return folder / f"release-{str(name).replace(' ', '-')}"
 
 
-def release_name(folder: str) -> str:
+def release_name(folder: str) -> ReleaseName:
     """The release whose folder is called so."""
-    return folder.removeprefix("release-").replace("-", " ")
+    try:
+        return ReleaseName.parse(folder.removeprefix("release-").replace("-", " "))
+    except ValueError as error:
+        raise InvalidUpload(f"{folder} is not the folder of a release: {error}") from None
 
 
 def signed_answers(folder: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -95,7 +99,7 @@ class Uploads:
     def entries(self) -> list[bytes]:
         """Of each its id and its leaf, computed from what is there: other keys have other leaves."""
         return [
-            upload_id + opened_leaf(upload_id, self._wave, opening, self._type.party)
+            upload_id + opened_leaf(upload_id, self._wave, opening, self._type.server)
             for upload_id, opening in self._split()
         ]
 
@@ -167,12 +171,12 @@ class Export:
         return self.uploads[wave.number].as_set(wave.checked)
 
     @cached_property
-    def releases(self) -> dict[str, Release]:
+    def releases(self) -> dict[ReleaseName, SealedRelease]:
         """What these sets are released as."""
         waves = [Wave(k, SEALED, 0, True, 0, made, erased=self.about[k].erased) for k, made in self.sets.items()]
-        return releases(Entry(self.campaign, None, b"", 0, 0), waves)
+        return releases(StoredCampaign(self.campaign, None, b"", 0, 0), waves)
 
-    def noise_secret(self, name: str) -> bytes:
+    def noise_secret(self, name: ReleaseName) -> bytes:
         text = (release_folder(self.folder, name) / "noise.secret").read_text()
         try:
             secret = bytes.fromhex(text)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.errors import InvalidUpload, PeerMismatch, Problem
-from campaign.spec import Campaign, from_base64url, to_base64url
-from campaign.wire import CheckMessagesQuery, read
-from client.identity import fits
 from fss import FssError, field
 from fss.challenge import Challenge, derive
 from fss.check import Messages, accept
 from fss.field import Words
+from fss_ecdf.campaign.campaign import Campaign, from_base64url, to_base64url
+from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidUpload, Problem
+from fss_ecdf.campaign.json_messages import CheckMessagesQuery, read
+from fss_ecdf.net.server_identity import verify_commitment
 from servers.audit.material import Export, Uploads, check_folder, signed_answers, wave_folder
 from servers.audit.verdict import HONEST, Finding, Nothing, Wrong, finding
 from servers.compute.shares import messages_of
@@ -92,7 +92,7 @@ class CheckAudit:
     def _challenge(self) -> int:
         """Both parts are those that stand in the campaign."""
         for server, seed in enumerate(self._seeds):
-            if not fits(self.campaign, server, seed, self.number):
+            if not verify_commitment(self.campaign, server, seed, self.number):
                 raise Wrong(
                     self.server, f"the part of server {server} in the challenge is not what the campaign commits it to"
                 )
@@ -131,15 +131,15 @@ class CheckAudit:
         for question, answer in signed_answers(self._folder(of)):
             try:
                 require_messages_signed(self.campaign, server, question, answer)
-            except PeerMismatch:  # wrong at the server that kept it
+            except InvalidPeerResponse:  # wrong at the server that kept it
                 raise Wrong(1 - server, f"the messages handed over are not signed by server {server}") from None
             query = question.partition(b"\n")[2]
             asked = read(CheckMessagesQuery, query)
             about = question, asked.digest, asked.checksum
             if about != (messages_question(self.number, query), self.campaign.digest, self.checked):
-                raise PeerMismatch("these messages are about another set than the one that was checked")
+                raise InvalidPeerResponse("these messages are about another set than the one that was checked")
             if not asked.start <= asked.stop <= len(self._entries):
-                raise PeerMismatch("these messages are about more uploads than were checked")
+                raise InvalidPeerResponse("these messages are about more uploads than were checked")
             some = slice(asked.start, asked.stop)
             try:
                 words[:, some] = Messages.from_bytes(split(answer)[0], asked.stop - asked.start).words

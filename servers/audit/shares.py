@@ -4,31 +4,32 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from operator import add
+from operator import add, attrgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import decode_shares
-from campaign.errors import InvalidUpload, PeerMismatch, Problem
-from campaign.spec import Campaign
-from campaign.wire import PeerGroupsQuery, ShareQuery, read
-from fss import field
+from fss import SCHEMES, field
 from fss.field import Words
+from fss_ecdf.campaign.binary_messages import decode_shares
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidUpload, Problem
+from fss_ecdf.campaign.json_messages import PeerScoreGroupsQuery, ShareQuery, read
+from fss_ecdf.campaign.release import CURVE, ReleaseName
 from servers.audit.material import Export, release_folder, release_name, signed_answers
 from servers.audit.verdict import HONEST, Finding, Nothing, Wrong, finding
+from servers.compute.raw_share import RawShare
 from servers.compute.shares import share_at, share_of
-from servers.compute.unnoised import Unnoised
-from servers.release import groups, noised
+from servers.release import add_noise, score_groups
 from servers.release.noise import covers
-from servers.release.publish import GROUPS, SHARES
-from servers.release.releases import CURVE, Release
+from servers.release.release_service import GROUPS, SHARES
+from servers.release.sealed_releases import SealedRelease
 from servers.release.statement import Signed, Statement, check, commits, require_signed, split
 
 Counts = NDArray[np.int64]
-WaveShares = dict[int, Unnoised]  # of waves whose whole share was computed already
+WaveShares = dict[int, RawShare]  # of waves whose whole share was computed already
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class ReleaseAudit:
 
     export: Export
     evidence: Path
-    name: str
+    name: ReleaseName
     shares: WaveShares
 
     @property
-    def release(self) -> Release:
+    def release(self) -> SealedRelease:
         """As it follows from the uploads that were handed over."""
         found = self.export.releases.get(self.name)
         if found is None:
@@ -128,13 +129,13 @@ class ReleaseAudit:
         return 0
 
     @property
-    def _source(self) -> noised.Source:
+    def _source(self) -> add_noise.NoiseKey:
         said = self._said
         bound = covers(self.campaign.id, said.checksum, said.keys)
-        return noised.Source(self.export.noise_secret(self.name), self.server, bound, self.campaign)
+        return add_noise.NoiseKey(self.export.noise_secret(self.name), self.server, bound, self.campaign)
 
     @cached_property
-    def _whole(self) -> Unnoised:
+    def _whole(self) -> RawShare:
         """Of all waves of this release together."""
         for number, _ in self.release.parts:
             if number not in self.shares:
@@ -143,25 +144,26 @@ class ReleaseAudit:
 
     @cached_property
     def _curve(self) -> Words:
-        return noised.curve(self._whole, self._source)
+        return add_noise.noisy_curve(self._whole, self._source)
 
     def _computed(self, question: bytes) -> Words:
         """The answer that the keys and the noise make."""
         what, _, query = question.partition(b"\n")
         if what == GROUPS.encode():
-            asked = groups.read_groups(self.campaign, read(PeerGroupsQuery, query))
-            return noised.groups(self._whole, self._source, asked)
+            asked = score_groups.read_groups(self.campaign, read(PeerScoreGroupsQuery, query))
+            return add_noise.noisy_score_groups(self._whole, self._source, asked)
         if what != SHARES.encode():
-            raise PeerMismatch("what was asked is no question of this protocol")
+            raise InvalidPeerResponse("what was asked is no question of this protocol")
         positions = read(ShareQuery, query).positions
         if positions == "all":
             return self._curve
         at = np.array(positions, np.int64)
-        if self.campaign.scheme == "dpf" or len(self.release.parts) > 1 or self.campaign.bits <= _WHOLE_BITS:
+        by_points = SCHEMES[self.campaign.scheme].is_cumulative and len(self.release.parts) == 1
+        if not by_points or self.campaign.bits <= _WHOLE_BITS:
             return self._curve[at]
         (part,) = self.release.parts
         share = asyncio.run(share_at(self.export.uploads[part[0]].keys(), at, _never))
-        return noised.points(share, self._source, at)
+        return add_noise.noisy_points(share, self._source, at)
 
     def _answer(self, question: bytes, answer: bytes) -> int:
         self._require_signed(self._said, question, answer)
@@ -180,7 +182,7 @@ class ReleaseAudit:
         """What a server did not sign proves nothing against it: it is wrong at the server that kept it."""
         try:
             require_signed(self.campaign, said, question, answer)
-        except PeerMismatch:
+        except InvalidPeerResponse:
             detail = f"the answer handed over is not signed by server {said.server} for the set of its statement"
             raise Wrong(1 - said.server, detail) from None
 
@@ -257,11 +259,5 @@ def release_audits(export: Export, evidence: Path) -> Iterator[ReleaseAudit]:
     shares: WaveShares = {}
     folders = {path.parent.name for path in evidence.glob("release-*/statement")}
     folders |= {path.parent.name for path in export.kept.glob("release-*/release.npy")}
-    for name in sorted(map(release_name, folders), key=_in_order):
+    for name in sorted(map(release_name, folders), key=attrgetter("order")):
         yield ReleaseAudit(export, evidence, name, shares)
-
-
-def _in_order(name: str) -> tuple[int, str]:
-    """By the last wave; a pool before the wave it ends with."""
-    at = name.rpartition(" ")[2]
-    return int(at) if at.isdecimal() else 0, name

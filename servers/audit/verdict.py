@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from campaign.errors import Problem
 from fss import FssError
+from fss_ecdf.campaign.errors import Problem
 
 HONEST, WRONG, NOTHING = "honest", "wrong", "nothing to compare"
-# Distinct from those of all programs (`client/program.py`), from Python's own 1 and from argparse's 2.
+# Distinct from those of all programs (`fss_ecdf/cli/common.py`), from Python's own 1 and from argparse's 2.
 EXIT_STATUS = {HONEST: 0, WRONG: 3, NOTHING: 4}
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import read
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.json_messages import read
 from servers.audit.material import About, Export
 from servers.audit.messages import check_audits
 from servers.audit.shares import release_audits

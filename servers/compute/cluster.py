@@ -17,12 +17,12 @@ from typing import Any
 import distributed
 from distributed.scheduler import KilledWorker
 
-from campaign.errors import Unavailable
+from fss_ecdf.campaign.errors import NotReady
 from servers import log
 from servers.compute.chunks import Chunk, Chunks, Damaged, chunk_sum
 from servers.compute.worker import Part, Slice
 from servers.settings import Cluster
-from servers.storage.objects import chunk_folder
+from servers.storage.key_files import chunk_folder
 
 CONNECT_S = 5.0  # that one try takes
 LOOK_S = 0.1
@@ -174,7 +174,7 @@ class DaskCluster:
     def _complain(self) -> None:
         if time.monotonic() - self._seen > STALL_S:
             self._seen = time.monotonic()  # the next try has as long
-            raise Unavailable(
+            raise NotReady(
                 f"no worker at the Dask scheduler {self._settings.scheduler} for {STALL_S:g} s; see that it runs and "
                 "that workers with the same certificates reach it",
                 retry_after=10,

@@ -38,7 +38,7 @@ class Executor(Protocol):
     def close(self) -> None: ...
 
 
-class Here:
+class LocalExecutor:
     """What executors on this machine have in common: they read the key file itself."""
 
     slice = SLICE
@@ -48,7 +48,7 @@ class Here:
     def erase(self, folder: str) -> None: ...
 
 
-class LocalPool(Here):
+class LocalPool(LocalExecutor):
     """Worker processes on this machine, started when there is work and anew where they were killed."""
 
     def __init__(self, workers: int) -> None:

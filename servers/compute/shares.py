@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.errors import Unavailable
-from campaign.spec import Campaign
-from fss import KeyBatch, Scheme, dcf, dpf, field
+from fss import SCHEMES, KeyBatch, dcf, field, scheme_of
 from fss.challenge import Challenge
 from fss.check import Messages, sum_and_messages
 from fss.proof import Proofs
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import NotReady
 from servers.compute.executor import Executor
+from servers.compute.raw_share import RawShare
 from servers.compute.sums import KeyFile, Report, Sum, complete
-from servers.compute.unnoised import Unnoised
 
 Gone = Callable[[], Awaitable[bool]]  # has whoever asked gone away?
 
@@ -25,7 +25,7 @@ MIN_SLICE = 4096
 SLICE_WORK = 4_000_000  # keys times points: some tenths of a second
 
 
-async def share_at(keys: KeyBatch, positions: NDArray[np.int64], gone: Gone) -> Unnoised:
+async def share_at(keys: KeyBatch, positions: NDArray[np.int64], gone: Gone) -> RawShare:
     """This server's share of the counts at these positions, from comparison keys.
 
     A slice of the keys at a time: a thread cannot be stopped, but the next slice need not begin when whoever asked has
@@ -35,17 +35,16 @@ async def share_at(keys: KeyBatch, positions: NDArray[np.int64], gone: Gone) -> 
     step = max(MIN_SLICE, SLICE_WORK // max(1, positions.size))
     for start in range(0, len(keys), step):
         if await gone():
-            raise Unavailable("whoever asked has gone")
+            raise NotReady("whoever asked has gone")
         part = await asyncio.to_thread(dcf.sum_at_points, keys[start : start + step], positions)
         total = field.add(total, part)
-    return Unnoised(total)
+    return RawShare(total)
 
 
-def share_of(campaign: Campaign, keys: KeyBatch) -> Unnoised:
+def share_of(campaign: Campaign, keys: KeyBatch) -> RawShare:
     """The share of these keys at every position, at once."""
-    if campaign.scheme == "dcf":
-        return Unnoised(dcf.sum_over_domain(keys))
-    return Unnoised(field.prefix_sum(dpf.sum_over_domain(keys)))
+    scheme = SCHEMES[campaign.scheme]
+    return RawShare(scheme.curve(scheme.sum_over_domain(keys)))
 
 
 def messages_of(keys: KeyBatch, proofs: Proofs, by: Challenge) -> Messages:
@@ -53,12 +52,12 @@ def messages_of(keys: KeyBatch, proofs: Proofs, by: Challenge) -> Messages:
     return sum_and_messages(keys, proofs, by)[1]
 
 
-async def whole_share(campaign: Campaign, file: KeyFile, executor: Executor, report: Report) -> Unnoised:
+async def whole_share(campaign: Campaign, file: KeyFile, executor: Executor, report: Report) -> RawShare:
     """This server's share at every position."""
     return (await complete(file, executor, report)).curve(campaign)
 
 
-def saved_share(campaign: Campaign, files: Sequence[KeyFile]) -> Unnoised | None:
+def saved_share(campaign: Campaign, files: Sequence[KeyFile]) -> RawShare | None:
     """The whole share of some key files together as it was saved, if it is complete."""
     sums = [Sum(file) for file in files]
     for more in sums[1:]:
@@ -82,5 +81,4 @@ class CheckedShare:
         """Save the sum of the accepted keys beside the file that has just those; only the others are summed again."""
         old = self._sum.file
         keys = KeyBatch.open(old.path, old.type.binder, expected=old.type).take(np.flatnonzero(~accepted))
-        scheme = dcf if old.type.scheme is Scheme.DCF else dpf
-        self._sum.become(file, scheme.sum_over_domain(keys))
+        self._sum.become(file, scheme_of(old.type).sum_over_domain(keys))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from campaign.files import write_durably
-from campaign.spec import Campaign
-from fss import KeyType, field
+from fss import SCHEMES, KeyType, field
 from fss.field import Words
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.files import write_durably
 from servers import log
 from servers.compute.executor import SLICE, Executor
-from servers.compute.unnoised import Unnoised
+from servers.compute.raw_share import RawShare
 from servers.compute.worker import Check, Part, Slice
 
 Report = Callable[[float], Awaitable[None]]
@@ -116,8 +116,8 @@ class Sum:
         self.messages, self.done = np.zeros((3, 0), np.uint64), set(range(len(self._slices)))
         self.save()
 
-    def curve(self, campaign: Campaign) -> Unnoised:
-        return Unnoised(self.total if campaign.scheme == "dcf" else field.prefix_sum(self.total))
+    def curve(self, campaign: Campaign) -> RawShare:
+        return RawShare(SCHEMES[campaign.scheme].curve(self.total))
 
 
 async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fss import KeyBatch, KeyType, Scheme, challenge, check, dcf, dpf
+from fss import KeyBatch, KeyType, challenge, check, scheme_of
 from fss.field import Words
 from fss.proof_file import open_proofs
 
@@ -47,5 +47,4 @@ def slice_sum(task: Slice) -> Part:
         proofs = open_proofs(task.check.proofs, task.type)[some]
         sums, messages = check.sum_and_messages(keys, proofs, task.check.challenge(task.type))
         return Part(sums, messages.words)
-    scheme = dcf if task.type.scheme is Scheme.DCF else dpf
-    return Part(scheme.sum_over_domain(keys), np.empty((3, 0), np.uint64))
+    return Part(scheme_of(task.type).sum_over_domain(keys), np.empty((3, 0), np.uint64))

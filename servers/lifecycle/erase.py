@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from campaign.errors import Problem
-from campaign.spec import to_base64url
-from campaign.waves import finished
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import Problem
+from fss_ecdf.campaign.release import is_finished
 from servers import log
-from servers.lifecycle.background import Background
-from servers.release.publish import Publisher
-from servers.storage.campaigns import Entry
-from servers.storage.objects import Folder
+from servers.lifecycle.periodic_task import PeriodicTask
+from servers.release.release_service import ReleaseService
+from servers.storage.campaigns import StoredCampaign
+from servers.storage.key_files import Folder
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import SEALED, Wave
 
@@ -27,14 +27,14 @@ ROWS, FEW = 4000, 100  # erased at a time, at most and at least; how fast a disk
 TURN_S = 0.05  # that others wait for such a part, about
 
 
-class Eraser(Background):
+class Eraser(PeriodicTask):
     """Looks for keys that nothing needs any more until it is stopped."""
 
     def __init__(
         self,
         storage: Storage,
         writer: Writer,
-        publisher: Publisher,
+        publisher: ReleaseService,
         folder: Callable[[bytes, int], Folder],
         crash: Callable[[str], None],
     ) -> None:
@@ -62,10 +62,10 @@ class Eraser(Background):
             await self.look(entry)
         self._behind = False
 
-    def _of_waves(self) -> list[Entry]:
+    def _of_waves(self) -> list[StoredCampaign]:
         return [entry for entry in self._storage.campaigns.all() if entry.campaign.waves is not None]
 
-    async def look(self, entry: Entry) -> None:
+    async def look(self, entry: StoredCampaign) -> None:
         """Erase what can be erased of one campaign."""
         campaign = entry.campaign
         for number in done_with(entry, await asyncio.to_thread(self._storage.waves.all, campaign.id)):
@@ -114,7 +114,7 @@ class Eraser(Background):
                     await self._erase(entry.campaign.id, wave.number)
 
 
-def done_with(entry: Entry, waves: list[Wave]) -> list[int]:
+def done_with(entry: StoredCampaign, waves: list[Wave]) -> list[int]:
     """Waves whose keys no later release needs, and that still have them."""
     campaign, counts = entry.campaign, list[int]()
     assert campaign.waves is not None
@@ -122,4 +122,4 @@ def done_with(entry: Entry, waves: list[Wave]) -> list[int]:
         if wave.state != SEALED or wave.set is None:
             break
         counts.append(wave.set.count)
-    return [k for k in finished(campaign.waves, campaign.min_uploads, counts) if not waves[k - 1].erased]
+    return [k for k in is_finished(campaign.waves, campaign.min_uploads, counts) if not waves[k - 1].erased]

@@ -9,11 +9,12 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from campaign.errors import CampaignSealed, PeerMismatch, Unavailable
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import CampaignSealed, InvalidPeerResponse, NotReady
 from servers.lifecycle.id_tree import ENTRIES_AT_ONCE, IdTree, leaf_range
-from servers.lifecycle.seal_wire import IdsQuery
+from servers.lifecycle.seal_messages import IdsQuery
 from servers.storage.entries import ENTRY_BYTES, id_of, set_hash
+from servers.storage.history import OWN
 from servers.storage.storage import Storage
 from servers.storage.waves import OPEN, Wave
 
@@ -58,7 +59,7 @@ class FrozenIds:
         return b"".join(parts)
 
     async def tree(self, campaign_id: bytes, wave: Wave, depth: int, *, patience_s: float | None = None) -> IdTree:
-        key = campaign_id, wave.number, wave.freezes, wave.set, depth
+        key = *await self._place(campaign_id, wave), depth
         entries = self._storage.uploads.entries
         return await self._look(key, lambda: IdTree.of(entries(campaign_id, wave.number), depth), patience_s)
 
@@ -66,11 +67,17 @@ class FrozenIds:
         self, campaign_id: bytes, wave: Wave, leave: Collection[bytes], *, patience_s: float | None = None
     ) -> bytes:
         """Of the set without some ids, all of which must be here."""
-        out, here = frozenset(leave), (campaign_id, wave.number, wave.freezes, wave.set)
+        out, here = frozenset(leave), await self._place(campaign_id, wave)
         known = None if out else self._known(here)
         if known is not None:
             return known
         return await self._look((*here, out), lambda: self._checksum(campaign_id, wave.number, out), patience_s)
+
+    async def _place(self, campaign_id: bytes, wave: Wave) -> tuple[Hashable, ...]:
+        """What a look is of. An older database has freezes with the same numbers, of other uploads: it is of another
+        generation of the history."""
+        own = await asyncio.to_thread(self._storage.history.standing, OWN)
+        return campaign_id, own.generation, wave.number, wave.freezes, wave.set
 
     def _known(self, here: tuple[Hashable, ...]) -> bytes | None:
         """The checksum of all that is here, if a tree of it was made."""
@@ -85,20 +92,20 @@ class FrozenIds:
             left += (len(part) - len(kept)) // ENTRY_BYTES
             hashed.update(kept)
         if left != len(leave):
-            raise PeerMismatch(f"{len(leave) - left} uploads that are to be left out are not here")
+            raise InvalidPeerResponse(f"{len(leave) - left} uploads that are to be left out are not here")
         return hashed.digest()
 
     async def _look(self, key: tuple[Hashable, ...], make: Callable[[], T], patience_s: float | None) -> T:
         look: asyncio.Future[T] | None = self._looks.get(key)
         if look is None:
             if sum(not task.done() for task in self._looks.values()) >= LOOKS:
-                raise Unavailable("too much is being looked through; ask again", retry_after=1)
+                raise NotReady("too much is being looked through; ask again", retry_after=1)
             look = self._looks[key] = asyncio.get_running_loop().run_in_executor(self._threads, make)
             for old in [k for k, task in self._looks.items() if task.done()][:-LOOKS]:
                 del self._looks[old]
         done, _ = await asyncio.wait({look}, timeout=patience_s)
         if not done:
-            raise Unavailable("the uploads are being looked through; ask again", retry_after=1)
+            raise NotReady("the uploads are being looked through; ask again", retry_after=1)
         if look.exception() is not None:
             self._looks.pop(key, None)
         return look.result()

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from campaign.envelopes import UPLOAD_ID_BYTES
-from campaign.errors import PeerMismatch
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
+from fss_ecdf.campaign.errors import InvalidPeerResponse
 from servers.storage.entries import ENTRY_BYTES, as_table, id_of, set_hash, split
 
 FAN_OUT = 16
@@ -143,7 +143,7 @@ async def difference(mine: IdTree, children: AskChildren, ours: AskEntries, thei
 
 def _differing(mine: IdTree, level: int, nodes: Sequence[int], answer: bytes) -> list[int]:
     if len(answer) != NODE.itemsize * FAN_OUT * len(nodes):
-        raise PeerMismatch("the other server's digests of its uploads are not well-formed")
+        raise InvalidPeerResponse("the other server's digests of its uploads are not well-formed")
     theirs = np.frombuffer(answer, NODE)
     other = np.flatnonzero(mine.children(level, nodes) != theirs)
     return [FAN_OUT * nodes[i // FAN_OUT] + i % FAN_OUT for i in other.tolist()]

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from campaign.spec import to_base64url
+from fss_ecdf.campaign.campaign import to_base64url
 from servers import log, metrics
-from servers.lifecycle.background import Background
+from servers.lifecycle.periodic_task import PeriodicTask
 from servers.storage.storage import Storage
 from servers.storage.troubles import FAILS, KINDS, Trouble
 
@@ -12,7 +12,7 @@ LOOK_S = 5.0
 PATIENCE_S = 60.0  # an ordinary sealing freezes and waits, too; what failed is said at once
 
 
-class Overseer(Background):
+class Overseer(PeriodicTask):
     """Looks until it is stopped."""
 
     def __init__(self, storage: Storage) -> None:
@@ -55,7 +55,7 @@ def measure(storage: Storage) -> None:
         metrics.WAVES.labels(state).set(counts.waves.get(state, 0))
     for phase in metrics.PHASES:
         metrics.JOBS.labels(phase).set(counts.jobs.get(phase, 0))
-    metrics.LEFT_OUT.set(counts.left_out)
+    metrics.LEFT_OUT.set(counts.excluded)
     oldest = dict.fromkeys(KINDS, 0.0)
     for one in storage.troubles.all():
         oldest[one.kind] = max(oldest[one.kind], now - one.since)

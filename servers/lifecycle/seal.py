@@ -29,10 +29,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from campaign.envelopes import UPLOAD_ID_BYTES
-from campaign.errors import CampaignSealed, PeerMismatch, PeerUnavailable, TooFewUploads, Unavailable
-from campaign.spec import Campaign, check_digest, to_base64url
-from servers.lifecycle.admission import seals_itself
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
+from fss_ecdf.campaign.campaign import Campaign, check_digest, to_base64url
+from fss_ecdf.campaign.errors import CampaignSealed, InvalidPeerResponse, NotReady, PeerUnavailable, TooFewUploads
+from servers import log
 from servers.lifecycle.frozen_ids import PATIENCE_S, FrozenIds
 from servers.lifecycle.id_tree import (
     ENTRIES_AT_ONCE,
@@ -43,11 +43,12 @@ from servers.lifecycle.id_tree import (
     depth_for,
     difference,
 )
-from servers.lifecycle.seal_wire import LEAVING_AT_ONCE, NO_SET, STATES, Agreed, Frozen, IdsQuery, Step
-from servers.lifecycle.waves import is_by_hand, is_due
+from servers.lifecycle.seal_messages import LEAVING_AT_ONCE, NO_SET, STATES, Agreed, Frozen, IdsQuery, Step
+from servers.lifecycle.wave_schedule import is_due, is_manual
 from servers.peer import PeerClient
+from servers.storage.admission import seals_at_closing
 from servers.storage.entries import ENTRY_BYTES, id_of, id_of_last, split
-from servers.storage.objects import split_ids
+from servers.storage.key_files import split_ids
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave, least_uploads
 
@@ -58,7 +59,7 @@ TRIES = 1200  # a look at 10^8 ids takes minutes
 
 def freeze(storage: Storage, campaign: Campaign, now: datetime, number: int = 0) -> Frozen:
     """Steps 1 and 2: take no more uploads, and say what is here."""
-    closed = seals_itself(campaign, now) or is_due(storage, campaign, number, now)
+    closed = seals_at_closing(campaign, now) or is_due(storage, campaign, number, now)
     wave = storage.waves.freeze(campaign.id, number, closed=closed)
     count, fixed = storage.uploads.in_wave(campaign.id, number), NO_SET if wave.set is None else wave.set.checksum
     return Frozen(wave.state, wave.freezes, campaign.digest, count, fixed)
@@ -74,16 +75,27 @@ async def accept(
             raise CampaignSealed("this is not the freeze that the campaign is in; seal it again")
         here = await ids.checksum(campaign.id, wave, leave, patience_s=PATIENCE_S)
         if here != step.set:
-            raise PeerMismatch("the set to agree on is not what is here without the uploads that were named")
+            raise InvalidPeerResponse("the set to agree on is not what is here without the uploads that were named")
     elif step.set not in (wave.set.checksum, wave.set.checked):
         raise CampaignSealed("the campaign is sealed with another set of uploads")
     else:
         return wave
-    return await writer.run(lambda: storage.waves.fix(campaign.id, step.freeze, step.set, leave, number))
+    wave = await writer.run(lambda: storage.waves.commit_set(campaign.id, step.freeze, step.set, leave, number))
+    _log(campaign, wave)
+    return wave
+
+
+def _log(campaign: Campaign, wave: Wave) -> None:
+    """That a set is fixed here, and how many uploads are excluded because only this server has them."""
+    assert wave.set is not None
+    name, fixed = to_base64url(campaign.id), wave.set
+    log.event(
+        "set-fixed", campaign=name, wave=wave.number, count=fixed.count, unmatched=fixed.unmatched, state=wave.state
+    )
 
 
 def _proposed(storage: Storage, campaign_id: bytes, number: int, checksum: bytes) -> tuple[Wave, list[bytes]]:
-    return storage.waves.get(campaign_id, number), storage.waves.leaving(campaign_id, checksum)
+    return storage.waves.get(campaign_id, number), storage.waves.proposed_exclusion(campaign_id, checksum)
 
 
 class Sealer:
@@ -109,11 +121,11 @@ class Sealer:
     async def seal(self, campaign: Campaign, number: int = 0, *, by_operator: bool = True) -> tuple[Wave, int]:
         """Returns the wave, sealed or being checked, and how many uploads the other side had alone."""
         async with self._alone(campaign.id):
-            if by_operator and is_by_hand(campaign):
+            if by_operator and is_manual(campaign):
                 await self._writer.run(lambda: self._storage.waves.agree(campaign.id, number))
             return await self._seal(campaign, number)
 
-    async def reopen(self, campaign: Campaign) -> None:
+    async def unfreeze(self, campaign: Campaign) -> None:
         """Undo a freeze on both sides: this one first, so that no set can be fixed here by what was listed before."""
         if campaign.waves is not None:
             raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
@@ -126,10 +138,10 @@ class Sealer:
                     "opened again; fss-server campaign seal completes it"
                 )
             if mine.state == FROZEN:
-                await self._writer.run(lambda: self._storage.waves.thaw(campaign.id, mine.freezes))
+                await self._writer.run(lambda: self._storage.waves.unfreeze(campaign.id, mine.freezes))
             self._crash("reopen-here")
             if state == FROZEN:
-                await self._peer.call("POST", campaign.id, "/thaw", content=Step(freeze, campaign.digest).encode())
+                await self._peer.call("POST", campaign.id, "/unfreeze", content=Step(freeze, campaign.digest).encode())
 
     @asynccontextmanager
     async def _alone(self, campaign_id: bytes) -> AsyncIterator[None]:
@@ -142,7 +154,7 @@ class Sealer:
                 until = time.monotonic() + TURN_S
                 while not await asyncio.to_thread(one.leads):
                     if time.monotonic() > until:
-                        raise Unavailable("another process of this server is sealing or opening it", retry_after=5)
+                        raise NotReady("another process of this server is sealing or opening it", retry_after=5)
                     await asyncio.sleep(ASK_AGAIN_S)
                 yield
 
@@ -152,9 +164,9 @@ class Sealer:
             status = json.loads(await self._peer.call("GET", campaign.id, ""))
             state, freeze, digest = str(status["state"]), int(status["freezes"]), str(status["digest"])
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise PeerMismatch("the other server's status is not well-formed") from None
+            raise InvalidPeerResponse("the other server's status is not well-formed") from None
         if digest != to_base64url(campaign.digest) or state not in (OPEN, *STATES) or not 0 <= freeze < 1 << 63:
-            raise PeerMismatch("the other server's status is of another campaign")
+            raise InvalidPeerResponse("the other server's status is of another campaign")
         return state, freeze
 
     async def _seal(self, campaign: Campaign, number: int) -> tuple[Wave, int]:
@@ -168,8 +180,12 @@ class Sealer:
         apart = await self._compare(campaign, wave, mine, theirs)
         _require_possible(mine, theirs, apart)
         leave, count = split_ids(apart.here), mine.count - len(apart.here) // UPLOAD_ID_BYTES
+        if count < least_uploads(campaign) and (mine.is_fixed or theirs.is_fixed):
+            raise TooFewUploads(
+                "too few uploads passed the check; nothing is published of them, and nothing can be added"
+            )
         if count < least_uploads(campaign):
-            await self._thaw(campaign, mine, theirs)
+            await self._unfreeze(campaign, mine, theirs)
             raise TooFewUploads(
                 f"{count} uploads reached both servers, the campaign promised at least "
                 f"{campaign.min_uploads}; it is open again"
@@ -180,17 +196,20 @@ class Sealer:
         step = Step(theirs.freeze, campaign.digest, checksum).encode()
         reply = Agreed.decode(await self._ask(campaign, "/agree" + of, step))
         if (reply.count, reply.checksum) != (count, to_base64url(checksum)):
-            raise PeerMismatch("the other server sealed another set of uploads")
+            raise InvalidPeerResponse("the other server sealed another set of uploads")
         self._crash("seal-sealed-there")
-        wave = await run(lambda: storage.waves.fix(campaign.id, mine.freeze, checksum, leave, number))
+        wave = await run(lambda: storage.waves.commit_set(campaign.id, mine.freeze, checksum, leave, number))
         self._crash("seal-sealed-both")
-        return wave, reply.orphans
+        _log(campaign, wave)
+        return wave, reply.unmatched
 
     async def _compare(self, campaign: Campaign, wave: Wave, mine: Frozen, theirs: Frozen) -> Difference:
         """Step 3: what only one side has."""
         depth = depth_for(max(mine.count, theirs.count))
         if theirs.count > campaign.max_uploads:
-            raise PeerMismatch(f"the other server claims {theirs.count} uploads; {campaign.max_uploads} are possible")
+            raise InvalidPeerResponse(
+                f"the other server claims {theirs.count} uploads; {campaign.max_uploads} are possible"
+            )
         questions = _Questions(self, campaign, wave.number, theirs.freeze, depth, theirs.count)
 
         async def ours(leaves: Sequence[int]) -> bytes:
@@ -208,7 +227,7 @@ class Sealer:
         """Step 4, a part at a time."""
         for start in range(0, len(ids), size := UPLOAD_ID_BYTES * LEAVING_AT_ONCE):
             step = Step(theirs.freeze, campaign.digest, checksum, ids[start : start + size])
-            await self._peer.call("POST", campaign.id, f"/leave?wave={number}", content=step.encode())
+            await self._peer.call("POST", campaign.id, f"/exclude?wave={number}", content=step.encode())
 
     async def _ask(self, campaign: Campaign, what: str, content: bytes) -> bytes:
         """A question that the other side may need a long look for."""
@@ -217,15 +236,15 @@ class Sealer:
             try:
                 return await self._peer.call("POST", campaign.id, what, content=content, most=most)
             except PeerUnavailable as problem:
-                if not isinstance(problem.__cause__, Unavailable):
+                if not isinstance(problem.__cause__, NotReady):
                     raise
                 await asyncio.sleep(ASK_AGAIN_S)
-        raise Unavailable("the other server is still looking through its uploads; seal again later", retry_after=60)
+        raise NotReady("the other server is still looking through its uploads; seal again later", retry_after=60)
 
-    async def _thaw(self, campaign: Campaign, mine: Frozen, theirs: Frozen) -> None:
+    async def _unfreeze(self, campaign: Campaign, mine: Frozen, theirs: Frozen) -> None:
         step = Step(theirs.freeze, campaign.digest).encode()
-        await self._peer.call("POST", campaign.id, "/thaw", content=step)
-        await self._writer.run(lambda: self._storage.waves.thaw(campaign.id, mine.freeze))
+        await self._peer.call("POST", campaign.id, "/unfreeze", content=step)
+        await self._writer.run(lambda: self._storage.waves.unfreeze(campaign.id, mine.freeze))
 
 
 @dataclass(frozen=True)
@@ -249,7 +268,7 @@ class _Questions:
             self._require_ids(leaves, some, after)
             self.told.append(len(some) // ENTRY_BYTES)
             if sum(self.told) > self.count:
-                raise PeerMismatch("the other server lists more uploads than it says it has")
+                raise InvalidPeerResponse("the other server lists more uploads than it says it has")
             return some
 
         return await _all_entries(part)
@@ -271,7 +290,7 @@ class _Questions:
         good = len(part) % ENTRY_BYTES == 0 and len(ids) <= ENTRIES_AT_ONCE
         good = good and all(a < b for a, b in pairwise([*([] if after is None else [after]), *ids]))
         if not good or any(int.from_bytes(i, "big") >> shift not in asked for i in ids):
-            raise PeerMismatch("the other server's list of uploads is not what it was asked for")
+            raise InvalidPeerResponse("the other server's list of uploads is not what it was asked for")
 
 
 async def _all_entries(part: Callable[[bytes | None], Awaitable[bytes]]) -> bytes:
@@ -288,10 +307,10 @@ def _require_possible(mine: Frozen, theirs: Frozen, apart: Difference) -> None:
     Where both have, and one has come further with the check, the other one will come to the same end.
     """
     if {mine.state, theirs.state} == {CHECKING, SEALED}:
-        raise Unavailable("one server has checked the uploads, the other one has not; ask again", retry_after=2)
+        raise NotReady("one server has checked the uploads, the other one has not; ask again", retry_after=2)
     if theirs.is_fixed and apart.there:
         if theirs.state == CHECKING:
-            raise Unavailable("the other server is still checking the uploads of an earlier sealing", retry_after=2)
-        raise PeerMismatch("the other server sealed uploads that are not here")
+            raise NotReady("the other server is still checking the uploads of an earlier sealing", retry_after=2)
+        raise InvalidPeerResponse("the other server sealed uploads that are not here")
     if mine.is_fixed and apart.here:
-        raise PeerMismatch("uploads that are sealed here are missing on the other server")
+        raise InvalidPeerResponse("uploads that are sealed here are missing on the other server")

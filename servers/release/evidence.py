@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from campaign.errors import PeerMismatch, StorageFull
-from campaign.files import write_durably, write_once, write_parts_durably
-from campaign.spec import to_base64url
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import InvalidPeerResponse, StorageFull
+from fss_ecdf.campaign.files import write_durably, write_once, write_parts_durably
 from servers import log
 
 MOST_BYTES = 8 << 30  # about one set; then questions that would need more are refused
@@ -70,9 +70,9 @@ class Evidence:
             return True
         try:
             require(kept)
-        except PeerMismatch:
+        except InvalidPeerResponse:
             return False
-        raise PeerMismatch("the other server answers a question otherwise than before")
+        raise InvalidPeerResponse("the other server answers a question otherwise than before")
 
     def _size(self) -> int:
         """Looked up once; then counted, by each process for itself."""

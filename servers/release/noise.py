@@ -2,8 +2,8 @@
 
 Noise is a function of (seed, server, what it covers, purpose, node). One AES-256 call under a key derived from the
 first four turns a node's number into DRAW_BITS = 128 bits u; the draw is the value at which the exact cumulative
-distribution of campaign/noise/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node or prefix
-can be computed alone, in O(depth), with the result that computing the whole curve gives.
+distribution of fss_ecdf/campaign/noise/tables.py first exceeds u / 2^128. Nothing is stored but the seed, and any node
+or prefix can be computed alone, in O(depth), with the result that computing the whole curve gives.
 
 **Exactness.** The comparison of u with the cumulative weights is done in integers, in effect: it is first done in
 floating point together with a bound on the error made there (sums of w positive doubles, each a rounded product:
@@ -30,9 +30,9 @@ from Crypto.Cipher import AES
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from campaign.errors import InvalidQuery
-from campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, Positions
-from campaign.noise.tables import Floats, Table, build, tilt
+from fss_ecdf.campaign.errors import InvalidQuery
+from fss_ecdf.campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, Positions
+from fss_ecdf.campaign.noise.tables import Floats, Table, build, joint_weights, tilt
 
 SEED_BYTES = 32
 _SET_SECRET = b"fss-ecdf noise secret 1\n"
@@ -156,6 +156,35 @@ class _Split:
         return np.asarray(left, np.int64)
 
 
+class _Divide:
+    """Draws left children given their parents' values, where both children have tables of their own."""
+
+    def __init__(self, left: Table, right: Table) -> None:
+        self._left, self._right = left, right
+
+    def draw(self, parents: Counts, u: Draws) -> Counts:
+        left = np.empty(parents.size, np.int64)
+        order = np.argsort(parents, kind="stable")
+        values, starts = np.unique(parents[order], return_index=True)
+        for p, members in zip(map(int, values), np.split(order, starts[1:]), strict=True):
+            left[members] = self._draw_under(p, u[members])
+        return left
+
+    def _draw_under(self, p: int, u: Draws) -> Counts:
+        """From all values that the tables have: nothing lies outside."""
+        reach = self._left.reach, self._right.reach
+        low, high = max(-reach[0], p - reach[1]), min(reach[0], p + reach[1])
+        here = self._left.floats[low + reach[0] : high + reach[0] + 1]
+        # tables are symmetric: f(p - z) = f(z - p)
+        there = self._right.floats[low - p + reach[1] : high - p + reach[1] + 1]
+        at, unsure = _pick(np.cumsum(here * there), u, 0.0)
+        left = at + low
+        for i in np.flatnonzero(unsure):
+            _, weights = joint_weights(self._left, self._right, p)
+            left[i] = low + _pick_exactly(list(accumulate(weights)), _integer(u[i]))
+        return np.asarray(left, np.int64)
+
+
 @lru_cache(maxsize=8)
 def _splits(weights: tuple[float, ...]) -> list[_Split]:
     return [_Split(table) for table in build(weights)]
@@ -236,6 +265,9 @@ class NoiseTree:
 
     def split(self, level: int, parents: Counts, nodes: Positions) -> Counts:
         return _splits(self.mechanism.level_weights)[level].draw(parents, self._prf.draws(level, nodes))
+
+    def divide(self, level: int, parents: Counts, nodes: Positions, tables: tuple[Table, Table]) -> Counts:
+        return _Divide(*tables).draw(np.broadcast_to(parents, nodes.shape), self._prf.draws(level, nodes))
 
     def laplace(self, level: int, nodes: Positions) -> Counts:
         return self._laplace.at(level, nodes)

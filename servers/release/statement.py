@@ -9,11 +9,11 @@ import hashlib
 import hmac
 from typing import Literal
 
-from campaign.errors import InvalidQuery, PeerMismatch
-from campaign.spec import Campaign, from_base64url, to_base64url
-from campaign.wire import Bytes32, Digest, Message, read
-from client.identity import SIGNATURE_BYTES, Identity, is_signed
-from servers.release.noised import Source
+from fss_ecdf.campaign.campaign import Campaign, from_base64url, to_base64url
+from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidQuery
+from fss_ecdf.campaign.json_messages import Bytes32, Digest, Message, read
+from fss_ecdf.net.server_identity import SIGNATURE_BYTES, Identity, is_signed
+from servers.release.add_noise import NoiseKey
 from servers.storage.waves import UploadSet
 
 _STATEMENT, _SHARES = b"fss-ecdf statement 1\n", b"fss-ecdf signed shares 1\n"
@@ -40,10 +40,10 @@ def noise_commitment(secret: bytes) -> bytes:
     return hashlib.sha256(_NOISE + secret).digest()
 
 
-def state(identity: Identity, campaign: Campaign, sealed: UploadSet, source: Source) -> Signed:
+def state(identity: Identity, campaign: Campaign, sealed: UploadSet, source: NoiseKey) -> Signed:
     """This server's statement about its sealed set."""
     assert sealed.key_file is not None
-    about = {"digest": campaign.digest, "server": identity.role, "checksum": sealed.checksum, "count": sealed.count}
+    about = {"digest": campaign.digest, "server": identity.server, "checksum": sealed.checksum, "count": sealed.count}
     statement = Statement.model_validate({**about, "keys": sealed.key_file, "noise": noise_commitment(source.seed)})
     return Signed(statement=statement, signature=to_base64url(identity.sign(_signed_bytes(statement))))
 
@@ -54,13 +54,15 @@ def check(data: bytes, campaign: Campaign, server: int, sealed: UploadSet | Stat
         signed = read(Signed, data)
         signature = from_base64url(signed.signature, SIGNATURE_BYTES, "a signature")
     except (InvalidQuery, ValueError):
-        raise PeerMismatch("the other server's statement is not well-formed") from None
+        raise InvalidPeerResponse("the other server's statement is not well-formed") from None
     said = signed.statement
     about = campaign.digest, server, sealed.checksum, sealed.count
     if (said.digest, said.server, said.checksum, said.count) != about:
-        raise PeerMismatch("the other server's statement is about another set of uploads")
-    if campaign.servers is None or not is_signed(campaign.servers[server].signing_key, _signed_bytes(said), signature):
-        raise PeerMismatch("the other server's statement is not signed by the key that the campaign names")
+        raise InvalidPeerResponse("the other server's statement is about another set of uploads")
+    if campaign.server_commitments is None or not is_signed(
+        campaign.server_commitments[server].signing_key, _signed_bytes(said), signature
+    ):
+        raise InvalidPeerResponse("the other server's statement is not signed by the key that the campaign names")
     return signed
 
 
@@ -82,9 +84,11 @@ def split(answer: bytes) -> tuple[bytes, bytes]:
 def require_signed(campaign: Campaign, statement: Statement, question: bytes, answer: bytes) -> None:
     """Raise unless the server of this statement signed this answer to this question."""
     shares, signature = split(answer)
-    assert campaign.servers is not None
-    if not is_signed(campaign.servers[statement.server].signing_key, covered(statement, question, shares), signature):
-        raise PeerMismatch("the other server's shares are not signed by it, or not for the set of its statement")
+    assert campaign.server_commitments is not None
+    if not is_signed(
+        campaign.server_commitments[statement.server].signing_key, covered(statement, question, shares), signature
+    ):
+        raise InvalidPeerResponse("the other server's shares are not signed by it, or not for the set of its statement")
 
 
 def messages_question(wave: int, query: bytes) -> bytes:
@@ -103,9 +107,11 @@ def covered_messages(server: int, question: bytes, messages: bytes) -> bytes:
 def require_messages_signed(campaign: Campaign, server: int, question: bytes, answer: bytes) -> None:
     """Raise unless this server signed these check messages as its answer to this question."""
     messages, signature = split(answer)
-    assert campaign.servers is not None
-    if not is_signed(campaign.servers[server].signing_key, covered_messages(server, question, messages), signature):
-        raise PeerMismatch("the other server's check messages are not signed by it")
+    assert campaign.server_commitments is not None
+    if not is_signed(
+        campaign.server_commitments[server].signing_key, covered_messages(server, question, messages), signature
+    ):
+        raise InvalidPeerResponse("the other server's check messages are not signed by it")
 
 
 def commits(statement: Statement, secret: bytes) -> bool:

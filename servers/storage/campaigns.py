@@ -1,7 +1,7 @@
 """Campaigns as one server has them: what everybody agreed on, tokens, and this server's noise seed."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,11 +9,11 @@ from functools import lru_cache
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
-from campaign.spec import Campaign, to_base64url
-from servers.storage import dialects, history, pledges
-from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, INVITATIONS, JOBS, LEAVING, LEFT_OUT, SITES, UPLOADS, WAVES, WITHDRAWN
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
+from servers.storage import commitments, dialects, history
+from servers.storage.database import Transaction, purge_write_ahead_log
+from servers.storage.schema import CAMPAIGNS, EXCLUDED, INVITATIONS, JOBS, LEAVING, SITES, UPLOADS, WAVES, WITHDRAWN
 
 NOISE_SEED_BYTES = 32
 # Asked with every upload, so made once.
@@ -24,7 +24,7 @@ NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0, "eras
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoredCampaign:
     """A campaign of this server. Secrets do not print."""
 
     campaign: Campaign
@@ -40,7 +40,7 @@ class Entry:
 class Campaigns:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._fixed: dict[bytes, Entry] = {}
+        self._fixed: dict[bytes, StoredCampaign] = {}
 
     def add(self, campaign: Campaign, upload_token: str | None, invitations: Iterable[str]) -> bool:
         """Create a campaign with its noise seed and its first wave, or find that it is there already; False then."""
@@ -62,21 +62,21 @@ class Campaigns:
                 db.execute(INVITATIONS.insert(), [{"campaign": campaign.id, "token": t} for t in sorted(tokens)])
         return True
 
-    def get(self, campaign_id: bytes) -> Entry:
+    def get(self, campaign_id: bytes) -> StoredCampaign:
         with self._engine.connect() as db:
             return entry(db, campaign_id)
 
-    def known(self, campaign_id: bytes) -> Entry | None:
+    def known(self, campaign_id: bytes) -> StoredCampaign | None:
         """What `fixed` has in memory."""
         return self._fixed.get(campaign_id)
 
-    def fixed(self, campaign_id: bytes) -> Entry:
+    def fixed(self, campaign_id: bytes) -> StoredCampaign:
         """A campaign and its tokens, which do not change while it exists; its counts may be old."""
         if campaign_id not in self._fixed:
             self._fixed[campaign_id] = self.get(campaign_id)
         return self._fixed[campaign_id]
 
-    def all(self) -> list[Entry]:
+    def all(self) -> list[StoredCampaign]:
         with self._engine.connect() as db:
             rows = db.execute(sa.select(CAMPAIGNS).where(CAMPAIGNS.c.deleted.is_(False)))
             return [_as_entry(row) for row in rows]
@@ -92,24 +92,40 @@ class Campaigns:
                 entry(db, campaign_id)
             number = db.execute(sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id)).scalar_one()
             dialects.of(self._engine).drop_uploads(db, number)
-            pledges.erase(db, campaign_id)
-            for table in (INVITATIONS, SITES, WITHDRAWN, LEFT_OUT, LEAVING, WAVES, JOBS):
+            commitments.erase(db, campaign_id)
+            for table in (INVITATIONS, SITES, WITHDRAWN, EXCLUDED, LEAVING, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))
             history.advance(db, even_on_hold=True)
+        self.forget(campaign_id)
+
+    def in_memory(self) -> set[bytes]:
+        """The campaigns that `fixed` has in memory."""
+        return set(self._fixed)
+
+    def forget(self, campaign_id: bytes) -> None:
+        """Nothing of it, its noise seed among it, stays in memory."""
         self._fixed.pop(campaign_id, None)
+
+    def gone(self, ids: Collection[bytes]) -> list[bytes]:
+        """Those of these campaigns that are deleted, or not here any more."""
+        if not ids:
+            return []
+        here = CAMPAIGNS.c.id.in_(ids) & CAMPAIGNS.c.deleted.is_(False)
+        with self._engine.connect() as db:
+            return sorted(set(ids) - set(db.execute(sa.select(CAMPAIGNS.c.id).where(here)).scalars()))
 
     def forget_deleted(self) -> None:
         """Nothing of what was deleted is left in the database's log, or a problem: then ask again."""
-        forget(self._engine)
+        purge_write_ahead_log(self._engine)
 
     def deleted(self) -> list[bytes]:
         with self._engine.connect() as db:
             return list(db.execute(sa.select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.deleted.is_(True))).scalars())
 
 
-def entry(db: Connection, campaign_id: bytes) -> Entry:
+def entry(db: Connection, campaign_id: bytes) -> StoredCampaign:
     row = db.execute(sa.select(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id)).one_or_none()
     if row is None or row.deleted:
         raise absent(campaign_id, deleted=row is not None)
@@ -141,8 +157,8 @@ def count_of(campaign_id: bytes, wave: int = 0) -> sa.Select[int]:
     return sa.select(sa.func.count()).select_from(UPLOADS).where(uploads_of(campaign_id, wave))
 
 
-def _as_entry(row: sa.Row[tuple[object, ...]]) -> Entry:
-    return Entry(parse(row.spec), row.upload_token, row.noise_seed, row.stored, row.erased)
+def _as_entry(row: sa.Row[tuple[object, ...]]) -> StoredCampaign:
+    return StoredCampaign(parse(row.spec), row.upload_token, row.noise_seed, row.stored, row.erased)
 
 
 def _require_same(

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from campaign.errors import Problem, StorageBusy
+from fss_ecdf.campaign.errors import Problem, StorageBusy
 from servers.storage import dialects
 
 # SQLite takes at most 32766 variables in a statement.
@@ -83,7 +83,7 @@ def keep_private(engine: Engine) -> None:
     dialects.of(engine).keep_private(engine)
 
 
-def forget(engine: Engine) -> None:
+def purge_write_ahead_log(engine: Engine) -> None:
     dialects.of(engine).forget(engine)
 
 
@@ -100,15 +100,26 @@ class Transaction:
 
     def __enter__(self) -> Connection:
         try:
-            self._db = self._engine.connect()
+            try:
+                self._db = self._begun()
+            except DBAPIError as failure:
+                # Nothing was written on a connection that had ended, by a failover say; the pool has dropped its like.
+                # Only uploads share a subject. All others must look first whether the new database was rolled back.
+                if not (self._shared and failure.connection_invalidated):
+                    raise
+                self._db = self._begun()
         except self._dialect.ERRORS as failure:
             raise self._dialect.as_problem(failure) from None
-        try:
-            self._dialect.begin(self._db, self._of, self._shared)
-        except DBAPIError as failure:
-            self._db.close()
-            raise self._dialect.as_problem(failure) from None
         return self._db
+
+    def _begun(self) -> Connection:
+        db = self._engine.connect()
+        try:
+            self._dialect.begin(db, self._of, self._shared)
+        except BaseException:
+            db.close()
+            raise
+        return db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:

@@ -13,12 +13,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
-from campaign.errors import Problem
-from campaign.files import copy_privately
-from client.program import BadSettings
+from fss_ecdf.campaign.errors import Problem
+from fss_ecdf.campaign.files import copy_privately
+from fss_ecdf.cli.common import UsageError
 from servers.storage import dialects
 from servers.storage.database import Damaged, needs_to_be_alone, open_engine
-from servers.storage.migrate import SCHEMA, run
+from servers.storage.migrate import SCHEMA, is_expanded, run
 from servers.storage.schema import CAMPAIGNS, META
 
 FILE = "server.db"
@@ -57,6 +57,7 @@ def dump(url: str, folder: Path) -> Dumped:
     try:
         with engine.connect().execution_options(isolation_level="REPEATABLE READ") as db:
             db.exec_driver_sql("SET TRANSACTION READ ONLY")
+            _require_known(str(db.exec_driver_sql(SCHEMA).scalar_one()))
             tables = {table.name: _copy_out(db, table.name, folder) for table in META.sorted_tables}
             return Dumped("postgresql", *_said(db), tables)
     except DBAPIError as error:
@@ -65,13 +66,19 @@ def dump(url: str, folder: Path) -> Dumped:
         engine.dispose()
 
 
+def _require_known(schema: str) -> None:
+    """A newer schema may have tables that this program does not know: they would be missing in the backup."""
+    if is_expanded(schema):
+        raise UsageError(f"the database has schema {schema}, of a newer program: make backups with that one")
+
+
 def sqlite_file(url: str) -> Path:
     return Path(url.removeprefix("sqlite:///"))
 
 
 def _dump_sqlite(source: Path, target: Path) -> Dumped:
     if not source.is_file():
-        raise BadSettings(f"{source} does not exist; this server has not been started yet")
+        raise UsageError(f"{source} does not exist; this server has not been started yet")
     target.touch(mode=0o600)
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
         live.backup(copy)
@@ -206,7 +213,7 @@ def _move_away(db: Connection) -> str:
     if not names:
         return "nowhere: there was none"
     if BEFORE in there.get_schema_names():
-        raise BadSettings(
+        raise UsageError(
             f"the database still has the schema {BEFORE} of an earlier restore; when all is well, DROP SCHEMA {BEFORE} "
             "CASCADE, and restore again"
         )

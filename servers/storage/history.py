@@ -14,8 +14,8 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import OnHold
-from campaign.spec import TIME_FORMAT, from_base64url, to_base64url
+from fss_ecdf.campaign.campaign import TIME_FORMAT, from_base64url, to_base64url
+from fss_ecdf.campaign.errors import OnHold
 from servers.storage import dialects
 from servers.storage.database import Transaction
 from servers.storage.schema import HISTORY, STANDING

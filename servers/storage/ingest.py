@@ -13,10 +13,10 @@ from typing import cast
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
-from campaign.envelopes import Row
-from campaign.errors import Problem
-from servers.lifecycle.admission import Facts, Failures, NewUploads, Site, decide
+from fss_ecdf.campaign.binary_messages import Row
+from fss_ecdf.campaign.errors import Problem
 from servers.storage import campaigns, dialects, waves
+from servers.storage.admission import Failures, NewUploads, Site, UploadContext, decide
 
 _ABOUT = """
 SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state, w.number,
@@ -56,11 +56,11 @@ class Ingest:
 
     def _add_all(self, requests: Sequence[NewUploads]) -> list[Failures | Problem]:
         db = self._connection()
-        db.execute("BEGIN IMMEDIATE")
-        cursor = db.cursor()
-        outcomes = [_add(cursor, request) for request in requests]
-        db.commit()
-        return outcomes
+        try:
+            return _transact(db, requests, look=False)
+        except _StoredAlready:
+            db.rollback()
+            return _transact(db, requests, look=True)
 
     def _connection(self) -> sqlite3.Connection:
         if self._held is None:
@@ -73,22 +73,36 @@ class Ingest:
             self._held = None
 
 
-def _add(cursor: sqlite3.Cursor, request: NewUploads) -> Failures | Problem:
+class _StoredAlready(Exception):
+    """Something that was taken for new is here: the transaction is undone, and everything looked up.
+
+    Undoing one request alone would need a savepoint, which keeps a copy of every page that is changed after it.
+    """
+
+
+def _transact(db: sqlite3.Connection, requests: Sequence[NewUploads], *, look: bool) -> list[Failures | Problem]:
+    db.execute("BEGIN IMMEDIATE")
+    cursor = db.cursor()
+    outcomes = [_add(cursor, request, look=look) for request in requests]
+    db.commit()
+    return outcomes
+
+
+def _add(cursor: sqlite3.Cursor, request: NewUploads, *, look: bool) -> Failures | Problem:
     """Store one request, or say what failed; a problem if it was refused whole."""
     try:
         number, facts = _facts(cursor, request)
     except Problem as problem:
         return problem
     verdict = decide(request, facts)
-    usual = verdict.refusal is None and not verdict.failures
-    if not (usual and _insert(cursor, number, request, verdict.fresh)):
+    if look or verdict.refusal is not None or verdict.failures:
         verdict = decide(request, replace(facts, known=_known(cursor, number, request.ids)))
-        if verdict.fresh and not _insert(cursor, number, request, verdict.fresh):
-            raise AssertionError("an upload is neither here nor can it be added")
+    if verdict.fresh:
+        _insert(cursor, number, request, verdict.fresh)
     return list(verdict.failures) if verdict.refusal is None else verdict.refusal
 
 
-def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
+def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, UploadContext]:
     """The campaign's number, and what is known before anything is looked up by its id."""
     about = cursor.execute(_ABOUT, {"campaign": request.campaign, "sender": request.sender}).fetchone()
     if about is None or about[2]:
@@ -105,20 +119,16 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, Facts]:
         gone |= {i for i in request.ids if cursor.execute(_WITHDRAWN, (request.campaign, i)).fetchone()}
     if any_left_out:
         gone |= {i for i in request.ids if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
-    return number, Facts(campaign, state == waves.OPEN, wave, stored, erased, used, reused, site, {}, gone)
+    return number, UploadContext(campaign, state == waves.OPEN, wave, stored, erased, used, reused, site, {}, gone)
 
 
-def _insert(cursor: sqlite3.Cursor, number: int, request: NewUploads, fresh: Sequence[Row]) -> bool:
-    """All of them, or none if one is here already."""
+def _insert(cursor: sqlite3.Cursor, number: int, request: NewUploads, fresh: Sequence[Row]) -> None:
+    """In the order of their ids: every page of the index is changed once, not once for every row."""
     sender, wave = request.sender, request.wave
-    cursor.execute("SAVEPOINT request")
-    added = cursor.executemany(_INSERT, [(number, i, leaf, key, sender, wave) for i, leaf, key in fresh]).rowcount
-    if added != len(fresh):
-        cursor.execute("ROLLBACK TO request")
-    else:
-        cursor.execute(_COUNT, (added, number))
-    cursor.execute("RELEASE request")
-    return added == len(fresh)
+    rows = [(number, i, leaf, key, sender, wave) for i, leaf, key in sorted(fresh)]
+    if cursor.executemany(_INSERT, rows).rowcount != len(rows):
+        raise _StoredAlready
+    cursor.execute(_COUNT, (len(rows), number))
 
 
 def _known(cursor: sqlite3.Cursor, number: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:

@@ -15,10 +15,10 @@ from typing import Any, cast
 import psycopg
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.envelopes import HASH_BYTES, Row
-from campaign.errors import Problem
-from servers.lifecycle.admission import REFILLS, Facts, Failures, NewUploads, Site, decide
+from fss_ecdf.campaign.binary_messages import HASH_BYTES, Row
+from fss_ecdf.campaign.errors import Problem
 from servers.storage import campaigns, waves
+from servers.storage.admission import REFILLS, Failures, NewUploads, Site, UploadContext, decide
 from servers.storage.database import Transaction, persistently
 from servers.storage.dialects import postgres
 
@@ -55,7 +55,7 @@ class _About:
     """A campaign as it stands, once its lock is held."""
 
     number: int
-    facts: Facts
+    facts: UploadContext
     any_gone: bool
 
 
@@ -130,7 +130,7 @@ class Ingest:
             assert spec is not None
             self._specs[campaign_id] = campaigns.parse(spec[0])
         campaign, is_open = self._specs[campaign_id], state == waves.OPEN
-        facts = Facts(campaign, is_open, wave, stored, erased, 0, 0, None, {}, frozenset())
+        facts = UploadContext(campaign, is_open, wave, stored, erased, 0, 0, None, {}, frozenset())
         return _About(number, facts, any_withdrawn or any_left_out)
 
 
@@ -140,7 +140,7 @@ def _cursor(db: Connection) -> Cursor:
 
 def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Iterator[_Sent]:
     """All rows, if every request would be stored whole."""
-    used: dict[str | None, Facts] = {}
+    used: dict[str | None, UploadContext] = {}
     for request in requests:
         if request.sender not in used:
             used[request.sender] = _of_sender(cursor, about, request.sender)
@@ -153,7 +153,7 @@ def _usual(cursor: Cursor, about: _About, requests: Sequence[NewUploads]) -> Ite
         yield from ((row, request.wave, request.sender) for row in request.rows)
 
 
-def _of_sender(cursor: Cursor, about: _About, sender: str | None) -> Facts:
+def _of_sender(cursor: Cursor, about: _About, sender: str | None) -> UploadContext:
     """With what one sender has sent already."""
     facts, campaign = about.facts, about.facts.campaign
     if sender is None:

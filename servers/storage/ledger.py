@@ -10,8 +10,8 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
-from campaign.errors import BudgetExceeded
-from campaign.spec import TIME_FORMAT
+from fss_ecdf.campaign.campaign import TIME_FORMAT
+from fss_ecdf.campaign.errors import BudgetExceeded
 from servers.storage import history
 from servers.storage.database import Transaction
 from servers.storage.schema import LEDGER

@@ -31,7 +31,7 @@ WAVES = sa.Table(
     sa.Column("agreed", sa.Boolean, nullable=False),  # this server's operator wants it sealed
     sa.Column("sealed_count", sa.Integer),
     sa.Column("sealed_set", sa.LargeBinary(32)),
-    sa.Column("orphans", sa.Integer),
+    sa.Column("unmatched", sa.Integer),
     sa.Column("rejected", sa.Integer, nullable=False),  # by checks so far
     sa.Column("checked_set", sa.LargeBinary(32)),  # the checksum of the ids that were checked
     sa.Column("key_file", sa.LargeBinary(32)),  # its digest, once it is written
@@ -39,7 +39,7 @@ WAVES = sa.Table(
     sa.Column("erased", sa.Boolean, nullable=False),  # its keys, after the last release that they are in
 )
 # The salts of this server's HPKE keys, from the first pledge to a campaign of an id until the campaign is deleted.
-PLEDGES = sa.Table(
+COMMITMENTS = sa.Table(
     "pledges",
     META,
     sa.Column("number", sa.Integer, primary_key=True),
@@ -90,7 +90,7 @@ WITHDRAWN = sa.Table(
     sa.Index("withdrawn_by_id", "campaign", "id"),
 )
 # What a sealing left out, or its check rejected, kept until this server's operator confirms it.
-LEFT_OUT = sa.Table(
+EXCLUDED = sa.Table(
     "left_out",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignSealed, InvalidCampaign, SiteExists, UnknownSite
-from campaign.wording import short
-from servers.lifecycle.admission import Site
+from fss_ecdf.campaign.error_text import short
+from fss_ecdf.campaign.errors import CampaignSealed, InvalidCampaign, SiteExists, UnknownSite
 from servers.storage import campaigns, waves
+from servers.storage.admission import Site
 from servers.storage.database import Transaction
 from servers.storage.schema import SITES
 

@@ -10,18 +10,18 @@ from typing import TypeVar
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from campaign.errors import Problem, Unavailable
-from campaign.spec import to_base64url
-from servers.lifecycle.admission import Failures, NewUploads
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import NotReady, Problem
 from servers.storage import dialects
-from servers.storage.actions import Actions
+from servers.storage.action_log import ActionLog
+from servers.storage.admission import Failures, NewUploads
 from servers.storage.campaigns import Campaigns
+from servers.storage.commitments import HpkeSalts
 from servers.storage.database import check_file, damaged, keep_private, open_engine, persistently, unusable
 from servers.storage.history import History
 from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
-from servers.storage.migrate import SCHEMA, newest, upgrade
-from servers.storage.pledges import Pledges
+from servers.storage.migrate import SCHEMA, is_usable, upgrade
 from servers.storage.sites import Sites
 from servers.storage.troubles import Troubles
 from servers.storage.uploads import Uploads
@@ -40,8 +40,8 @@ class Storage:
         """`look`: beside a server that may be writing; nothing is changed and nothing counted."""
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
-        self.sites, self.actions = Sites(self.engine), Actions(self.engine)
-        self.pledges = Pledges(self.engine)
+        self.sites, self.actions = Sites(self.engine), ActionLog(self.engine)
+        self.pledges = HpkeSalts(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
         self.history, self.troubles = History(self.engine), Troubles(self.engine)
         if look:
@@ -78,11 +78,14 @@ class Storage:
         return dialects.of(self.engine).leading(self.engine, what)
 
     def ping(self) -> None:
-        """One query, or a problem: also where a newer program has changed the tables under this one."""
+        """One query, or a problem: also where a newer program took away what this one needs."""
+        if not self.is_usable():
+            raise NotReady("another version of the program has changed the database; this process must be replaced")
+
+    def is_usable(self) -> bool:
+        """Are the tables still such that this program may use them? A newer one may have changed them meanwhile."""
         with self.engine.connect() as db:
-            schema = db.exec_driver_sql(SCHEMA).scalar_one()
-        if schema != newest():
-            raise Unavailable("another version of the program has changed the database; this process must be replaced")
+            return is_usable(str(db.exec_driver_sql(SCHEMA).scalar_one()))
 
     def on_connect(self, what: Callable[[], None]) -> None:
         """Call this whenever a connection is made: a database may have taken another one's place."""

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from servers.storage.database import Transaction
 from servers.storage.jobs import FAILED, READY, storable
-from servers.storage.schema import JOBS, LEFT_OUT, TROUBLES, WAVES
+from servers.storage.schema import EXCLUDED, JOBS, TROUBLES, WAVES
 
 FROZEN, WAITS, FAILS, NOT_SEALED = "frozen", "waiting for the other server", "failed", "not sealed"
 KINDS = (FROZEN, WAITS, FAILS, NOT_SEALED)
@@ -32,7 +32,7 @@ class Counts:
 
     waves: Mapping[str, int]
     jobs: Mapping[str, int]
-    left_out: int
+    excluded: int
 
 
 class Troubles:
@@ -50,7 +50,7 @@ class Troubles:
         with self._engine.connect() as db:
             waves = db.execute(sa.select(WAVES.c.state, sa.func.count()).group_by(WAVES.c.state)).all()
             jobs = db.execute(sa.select(JOBS.c.phase, sa.func.count()).group_by(JOBS.c.phase)).all()
-            left_out = db.execute(sa.select(sa.func.count()).select_from(LEFT_OUT)).scalar_one()
+            left_out = db.execute(sa.select(sa.func.count()).select_from(EXCLUDED)).scalar_one()
         return Counts({row[0]: row[1] for row in waves}, {row[0]: row[1] for row in jobs}, int(left_out))
 
     def look(self, now: float) -> list[Trouble]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.envelopes import Row
-from campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
-from servers.lifecycle.admission import Facts, Failures, NewUploads, early_withdrawals, refused_unread
-from servers.storage import aside, campaigns, dialects, history, ingest, sites, waves
+from fss_ecdf.campaign.binary_messages import Row
+from fss_ecdf.campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
+from servers.storage import campaigns, dialects, excluded_uploads, history, ingest, sites, waves
+from servers.storage.admission import Failures, NewUploads, UploadContext, early_withdrawals, refused_unread
 from servers.storage.campaigns import uploads_of
-from servers.storage.database import BATCH, Transaction, forget
+from servers.storage.database import BATCH, Transaction, purge_write_ahead_log
 from servers.storage.entries import id_of_last
-from servers.storage.schema import CAMPAIGNS, LEFT_OUT, UPLOADS, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, EXCLUDED, UPLOADS, WITHDRAWN
 
 ENTRIES = 1 << 16  # read at a time
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Uploads:
             if problem is None or _column(db, request.campaign, [first], UPLOADS.c.leaf):
                 return None
             gone = _withdrawn(db, WITHDRAWN.c.campaign == request.campaign, [first])
-            return None if gone or aside.put_aside(db, request.campaign, [first]) else problem
+            return None if gone or excluded_uploads.excluded_among(db, request.campaign, [first]) else problem
 
     def close(self) -> None:
         self._ingest.close()
@@ -62,7 +62,7 @@ class Uploads:
             owners = _column(db, campaign_id, wanted, UPLOADS.c.sender)
             mine = [i for i in wanted if i in owners and owners[i] == sender]
             _require_open(db, campaign_id, _column(db, campaign_id, mine, UPLOADS.c.wave).values())
-            excluded = aside.forget(db, campaign_id, wanted, sender)
+            excluded = excluded_uploads.erase_withdrawn(db, campaign_id, wanted, sender)
             before = _withdrawn(db, _by_sender(campaign_id, sender), wanted)
             absent, early = set(wanted) - owners.keys() - before - excluded, list[bytes]()
             if current.state != waves.SEALED:  # else nothing is taken any more; a check may end with an open wave
@@ -77,7 +77,7 @@ class Uploads:
                 _erase(db, campaign_id, sender, mine)
             before |= excluded
         if mine or before:  # or this is asked again because the log could not be emptied
-            forget(self._engine)
+            purge_write_ahead_log(self._engine)
         return len(mine), sorted((absent | owners.keys()) - set(early) - set(mine))
 
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
@@ -90,7 +90,9 @@ class Uploads:
             mine &= UPLOADS.c.wave >= current.number  # a closed wave stays
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
             _erase(db, campaign_id, sender, ids)
-        forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
+        purge_write_ahead_log(
+            self._engine
+        )  # also where nothing is left: this may be asked again because the log was not emptied
         return len(ids)
 
     def by_sender(self, campaign_id: bytes) -> dict[str, int]:
@@ -143,9 +145,9 @@ class Uploads:
 
     def rejected(self, campaign_id: bytes, wave: int) -> list[tuple[bytes, bytes]]:
         """What failed the check of a wave and is still kept: ids and what was sent, in the order of the ids."""
-        failed = (LEFT_OUT.c.campaign == campaign_id) & (LEFT_OUT.c.wave == wave) & LEFT_OUT.c.rejected
+        failed = (EXCLUDED.c.campaign == campaign_id) & (EXCLUDED.c.wave == wave) & EXCLUDED.c.rejected
         with self._engine.connect() as db:
-            rows = db.execute(sa.select(LEFT_OUT.c.id, LEFT_OUT.c.key).where(failed).order_by(LEFT_OUT.c.id))
+            rows = db.execute(sa.select(EXCLUDED.c.id, EXCLUDED.c.key).where(failed).order_by(EXCLUDED.c.id))
             return [(row[0], row[1]) for row in rows]
 
     def erase_keys(self, campaign_id: bytes, wave: int, after: bytes, most: int) -> list[bytes]:
@@ -167,7 +169,7 @@ class Uploads:
 
     def forget_erased(self) -> None:
         """Nothing of what was erased is left in the database's log, or a problem: then ask again."""
-        forget(self._engine)
+        purge_write_ahead_log(self._engine)
 
     def _read(self, db: Connection, select: sa.Select[Any]) -> list[Any]:
         """In the order of an index, and as the driver has them: rows of SQLAlchemy would cost half as much again."""
@@ -209,7 +211,7 @@ def _require_open(db: Connection, campaign_id: bytes, numbers: Iterable[int]) ->
             raise CampaignSealed("these uploads are in a set that is fixed; they count, and nothing can be withdrawn")
 
 
-def _facts(db: Connection, request: NewUploads) -> Facts:
+def _facts(db: Connection, request: NewUploads) -> UploadContext:
     """What is known before anything is looked up by its id."""
     entry, current = campaigns.entry(db, request.campaign), waves.wave(db, request.campaign)
     used, reused, site = 0, 0, None
@@ -219,14 +221,14 @@ def _facts(db: Connection, request: NewUploads) -> Facts:
         reused = _remembered(db, request.campaign, request.sender, was_stored=True)
         site = sites.of(db, request.campaign, request.sender) if entry.campaign.admission == "sites" else None
     is_open, counts = current.state == waves.OPEN, (entry.stored, entry.erased, used, reused)
-    return Facts(entry.campaign, is_open, current.number, *counts, site, {}, frozenset())
+    return UploadContext(entry.campaign, is_open, current.number, *counts, site, {}, frozenset())
 
 
 def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence[bytes]) -> None:
     """Stored uploads of one sender go, and their ids do not come back."""
     history.advance(db)
     _remember(db, campaign_id, sender, [(i, True) for i in ids])
-    for some in aside.uploads_in(campaign_id, ids):
+    for some in excluded_uploads.uploads_in(campaign_id, ids):
         db.execute(UPLOADS.delete().where(some))
     counts = {"stored": CAMPAIGNS.c.stored - len(ids), "erased": CAMPAIGNS.c.erased + len(ids)}
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
@@ -235,7 +237,7 @@ def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence
 def _column(db: Connection, campaign_id: bytes, ids: Sequence[bytes], column: sa.Column[T]) -> dict[bytes, T]:
     """One column of those of these uploads that are stored."""
     values: dict[bytes, T] = {}
-    for some in aside.uploads_in(campaign_id, ids):
+    for some in excluded_uploads.uploads_in(campaign_id, ids):
         values.update((row[0], row[1]) for row in db.execute(sa.select(UPLOADS.c.id, column).where(some)))
     return values
 

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import CampaignSealed, NotSealed, Problem, SealNotAgreed, TooFewUploads, Unavailable
-from campaign.spec import Campaign
-from servers.storage import aside, campaigns, history, jobs
-from servers.storage.database import Transaction, forget
-from servers.storage.schema import CAMPAIGNS, LEAVING, LEFT_OUT, WAVES, WITHDRAWN
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import AgreementPending, CampaignSealed, NotReady, NotSealed, Problem, TooFewUploads
+from servers.storage import campaigns, excluded_uploads, history, jobs
+from servers.storage.database import Transaction, purge_write_ahead_log
+from servers.storage.schema import CAMPAIGNS, EXCLUDED, LEAVING, WAVES, WITHDRAWN
 
 # An unchecked campaign goes from frozen to sealed at once.
 OPEN, FROZEN, CHECKING, SEALED = "open", "frozen", "checking", "sealed"
 
 
-class Overtaken(Exception):
+class StateChanged(Exception):
     """Somebody else has gone on with this wave: whoever was stopped for so long must not write over what came of it."""
 
 
@@ -33,7 +33,7 @@ class UploadSet:
 
     count: int
     checksum: bytes  # of the ids, on both servers the same
-    orphans: int  # that were left out here
+    unmatched: int  # that were left out here
     checked: bytes | None  # the checksum of the ids that were checked, if they were
     key_file: bytes | None  # the digest of this server's keys, once they are in one file
 
@@ -89,12 +89,12 @@ class Waves:
             if current.state == OPEN:
                 _set(db, campaign_id, current, agreed=True)
 
-    def disagree(self, campaign_id: bytes) -> None:
+    def withdraw_agreement(self, campaign_id: bytes) -> None:
         """This server's operator takes the word back, before anything came of it."""
         with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id)
             if current.state == FROZEN:
-                raise CampaignSealed("uploads are frozen already; fss-server campaign reopen undoes that")
+                raise CampaignSealed("uploads are frozen already; fss-server campaign unfreeze undoes that")
             if current.state != OPEN:
                 raise CampaignSealed("the set of uploads is fixed; it is too late to take the word back")
             _set(db, campaign_id, current, agreed=False)
@@ -110,7 +110,7 @@ class Waves:
             if current.state != OPEN:
                 return current
             if not (closed or current.agreed):
-                raise SealNotAgreed("this server's operator has not agreed to sealing; uploads go on")
+                raise AgreementPending("this server's operator has not agreed to sealing; uploads go on")
             campaign = campaigns.entry(db, campaign_id).campaign
             if campaign.waves is not None:
                 _require_earlier_fixed(db, campaign_id, number)
@@ -119,7 +119,7 @@ class Waves:
                 db.execute(WAVES.insert().values(campaign=campaign_id, number=number + 1, **campaigns.NEW_WAVE))
             return wave(db, campaign_id, number)
 
-    def thaw(self, campaign_id: bytes, freeze: int) -> None:
+    def unfreeze(self, campaign_id: bytes, freeze: int) -> None:
         """Take uploads again, if this freeze is still the last word. The next one needs the operator's word again."""
         with Transaction(self._engine, campaign_id) as db:
             if campaigns.entry(db, campaign_id).campaign.waves is not None:
@@ -129,24 +129,26 @@ class Waves:
             db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
             _set(db, campaign_id, current, state=OPEN, agreed=False)
 
-    def propose_leaving(
+    def propose_exclusion(
         self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes], number: int = 0
     ) -> None:
         """The other server does not have these; if both agree on the set with this checksum, it is without them."""
         with Transaction(self._engine, campaign_id) as db:
             _require_freeze(wave(db, campaign_id, number), freeze)
-            aside.require_here(db, campaign_id, number, ids)
+            excluded_uploads.require_here(db, campaign_id, number, ids)
             # Frozen sides have one set in common, so there is never another one to be kept.
             other = (LEAVING.c.campaign == campaign_id) & (LEAVING.c.set != checksum)
             db.execute(LEAVING.delete().where(other | _leaving(campaign_id, checksum) & LEAVING.c.id.in_(ids)))
             db.execute(LEAVING.insert(), [{"campaign": campaign_id, "set": checksum, "id": i} for i in ids])
 
-    def leaving(self, campaign_id: bytes, checksum: bytes) -> list[bytes]:
+    def proposed_exclusion(self, campaign_id: bytes, checksum: bytes) -> list[bytes]:
         with self._engine.connect() as db:
             mine = _leaving(campaign_id, checksum)
             return list(db.execute(sa.select(LEAVING.c.id).where(mine).order_by(LEAVING.c.id)).scalars())
 
-    def fix(self, campaign_id: bytes, freeze: int, checksum: bytes, leave: Sequence[bytes], number: int = 0) -> Wave:
+    def commit_set(
+        self, campaign_id: bytes, freeze: int, checksum: bytes, leave: Sequence[bytes], number: int = 0
+    ) -> Wave:
         """Fix the set: for good, or, where keys are checked, but for those that do not pass.
 
         The caller has seen, since this freeze, that what is here without `leave` has this checksum; no freeze but this
@@ -164,9 +166,9 @@ class Waves:
             count = int(db.execute(campaigns.count_of(campaign_id, number)).scalar_one()) - len(leave)
             if count < least:
                 raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
-            aside.leave_out(db, campaign_id, number, leave)
-            about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "orphans": len(leave)}
-            checked = campaign.checked and count > 0
+            excluded_uploads.exclude_unmatched(db, campaign_id, number, leave)
+            about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "unmatched": len(leave)}
+            checked = campaign.check_keys and count > 0
             about |= {"state": CHECKING, "checked_set": checksum} if checked else {"state": SEALED}
             _set(db, campaign_id, current, **about)
             _take_from_stored(db, campaign_id, len(leave))
@@ -176,32 +178,25 @@ class Waves:
             jobs.add(db, campaign_id, number)
             return wave(db, campaign_id, number)
 
-    def settle(
+    def finish_check(
         self, campaign_id: bytes, checked: bytes, rejected: Sequence[bytes], final: UploadSet, number: int = 0
     ) -> Wave:
-        """The check is over: seal what passed or, if that is too little, take uploads again. Can be repeated.
+        """The check is over: seal what passed, however little that is. Can be repeated.
 
-        A wave of several is sealed however little is left: uploads go on in the next.
+        The challenge is known now, so a wave that was checked never takes uploads again. What a plain campaign has
+        fewer than `min_uploads` of is not released (`is_too_few`).
         """
         with Transaction(self._engine, campaign_id) as db:
             current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
             if current.state != CHECKING or current.set is None or current.set.checked != checked:
                 return current
-            aside.reject(db, campaign_id, rejected)
+            excluded_uploads.reject(db, campaign_id, rejected)
             count = current.rejected + len(rejected)
-            if final.count < least_uploads(campaign):
-                back = aside.take_back(db, campaign_id)
-                blank = dict.fromkeys(("sealed_count", "sealed_set", "orphans", "checked_set", "key_file"))
-                _set(db, campaign_id, current, state=OPEN, agreed=False, rejected=count, **blank)
-                erased = CAMPAIGNS.c.erased + len(rejected)
-                _take_from_stored(db, campaign_id, len(rejected) - back, erased=erased)
-                jobs.drop(db, campaign_id, current.number)
-            else:
-                about = {"sealed_count": final.count, "sealed_set": final.checksum, "key_file": final.key_file}
-                _set(db, campaign_id, current, state=SEALED, rejected=count, **about)
-                _take_from_stored(db, campaign_id, len(rejected))
-                if _is_last(campaign, number):
-                    db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
+            about = {"sealed_count": final.count, "sealed_set": final.checksum, "key_file": final.key_file}
+            _set(db, campaign_id, current, state=SEALED, rejected=count, **about)
+            _take_from_stored(db, campaign_id, len(rejected))
+            if _is_last(campaign, number):
+                db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             return wave(db, campaign_id, number)
 
     def keep_key_file(
@@ -216,7 +211,7 @@ class Waves:
             if _stands(current) != _stands(seen) or (
                 current.state == SEALED and current.sealed.key_file not in (None, digest)
             ):
-                raise Overtaken
+                raise StateChanged
             first()
             _set(db, campaign_id, current, key_file=digest)
 
@@ -236,24 +231,26 @@ class Waves:
         with Transaction(self._engine) as db:
             _set(db, campaign_id, wave(db, campaign_id, number), erased=True)
 
-    def left_out(self, campaign_id: bytes) -> int:
+    def excluded_count(self, campaign_id: bytes) -> int:
         """How many uploads that were left out of the set, or rejected, are still kept."""
-        mine = LEFT_OUT.c.campaign == campaign_id
+        mine = EXCLUDED.c.campaign == campaign_id
         with self._engine.connect() as db:
-            return int(db.execute(sa.select(sa.func.count()).select_from(LEFT_OUT).where(mine)).scalar_one())
+            return int(db.execute(sa.select(sa.func.count()).select_from(EXCLUDED).where(mine)).scalar_one())
 
-    def erase_left_out(self, campaign_id: bytes) -> int:
+    def discard_excluded(self, campaign_id: bytes) -> int:
         """The operator confirms: what was left out or rejected is erased. Returns how many uploads that were."""
         with Transaction(self._engine, campaign_id) as db:
-            current, mine = wave(db, campaign_id), LEFT_OUT.c.campaign == campaign_id
+            current, mine = wave(db, campaign_id), EXCLUDED.c.campaign == campaign_id
             if current.state == CHECKING and campaigns.entry(db, campaign_id).campaign.waves is None:
                 raise NotSealed("the uploads are being checked; what is left out is certain when they are sealed")
-            each = WAVES.c.rejected + sa.func.coalesce(WAVES.c.orphans, 0)
+            each = WAVES.c.rejected + sa.func.coalesce(WAVES.c.unmatched, 0)
             so_far = sa.select(sa.func.sum(each)).where(WAVES.c.campaign == campaign_id)
             if current.state != SEALED and not db.execute(so_far).scalar_one():
                 raise NotSealed("nothing has been left out yet; the campaign is not sealed")
-            erased = db.execute(LEFT_OUT.delete().where(mine)).rowcount
-        forget(self._engine)  # also where nothing is left: this may be asked again because the log was not emptied
+            erased = db.execute(EXCLUDED.delete().where(mine)).rowcount
+        purge_write_ahead_log(
+            self._engine
+        )  # also where nothing is left: this may be asked again because the log was not emptied
         return erased
 
 
@@ -266,6 +263,11 @@ def _stands(wave: Wave) -> tuple[object, ...]:
 def least_uploads(campaign: Campaign) -> int:
     """How many uploads a set must have to be fixed. A wave of several may be small: it is not released alone then."""
     return campaign.min_uploads if campaign.waves is None else 0
+
+
+def is_too_few(campaign: Campaign, sealed: UploadSet) -> bool:
+    """Whether the check left so few uploads of a plain campaign that nothing of it is ever released."""
+    return sealed.count < least_uploads(campaign)
 
 
 def _is_last(campaign: Campaign, number: int) -> bool:
@@ -287,7 +289,7 @@ def wave(db: Connection, campaign_id: bytes, number: int | None = None) -> Wave:
 def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
     fixed = None
     if row.state in (CHECKING, SEALED):
-        fixed = UploadSet(row.sealed_count, row.sealed_set, row.orphans, row.checked_set, row.key_file)
+        fixed = UploadSet(row.sealed_count, row.sealed_set, row.unmatched, row.checked_set, row.key_file)
     return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed, row.peer_seed, row.erased)
 
 
@@ -297,15 +299,15 @@ def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) ->
     db.execute(WAVES.update().where(mine).values(**values))
 
 
-def _take_from_stored(db: Connection, campaign_id: bytes, gone: int, **more: object) -> None:
+def _take_from_stored(db: Connection, campaign_id: bytes, gone: int) -> None:
     left = CAMPAIGNS.c.stored - gone
-    db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=left, **more))
+    db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=left))
 
 
 def _require_earlier_fixed(db: Connection, campaign_id: bytes, number: int) -> None:
     earlier = (WAVES.c.campaign == campaign_id) & (WAVES.c.number < number) & WAVES.c.state.in_((OPEN, FROZEN))
     if db.execute(sa.select(WAVES.c.number).where(earlier)).first() is not None:
-        raise Unavailable("an earlier wave is not sealed here yet; seal that one first", retry_after=2)
+        raise NotReady("an earlier wave is not sealed here yet; seal that one first", retry_after=2)
 
 
 def _leaving(campaign_id: bytes, checksum: bytes) -> sa.ColumnElement[bool]:

@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import binom
 
-from analyst import compare, distribution, survival
-from analyst.compare import kolmogorov_smirnov_p, mann_whitney_p, quantile_estimates
-from analyst.estimate import INTERVALS, Estimate, Interval, Ranged, moved
-from analyst.logistic import fit
+from analyst.estimation.estimate import INTERVALS, Estimate, Interval, IntervalEstimate, mover_interval
 from analyst.release import Release
+from analyst.statistics import compare, distribution, survival
+from analyst.statistics.compare import kolmogorov_smirnov_p, mann_whitney_p, quantile_estimates
+from analyst.statistics.logistic import fit
 from bench.docs import write_between
-from campaign.errors import TooNoisy
-from campaign.noise.mechanism import SERVERS
-from campaign.noise.simulate import both_servers
+from fss_ecdf.campaign.errors import TooNoisy
+from fss_ecdf.campaign.noise.mechanism import SERVERS
+from fss_ecdf.campaign.noise.simulate import both_servers
 from tests.analyst.coverage_cases import (
     SCORE_CASES,
     SPECIFICITY,
@@ -50,13 +50,13 @@ def sample(case: Case, seed: int) -> tuple[Release, Array]:
     rng = np.random.default_rng([seed, case.n])
     cells = rng.multinomial(case.n, shares / shares.sum())
     noise = both_servers(spec.noise, 1, spec.bits, rng)[0]
-    return Release.of_whole(spec, case.n, np.cumsum(cells) + noise, on_grid=True), cells.astype(np.float64)
+    return Release.from_curve(spec, case.n, np.cumsum(cells) + noise, on_grid=True), cells.astype(np.float64)
 
 
 def of_scores(release: Release) -> dict[str, Callable[[], Estimate]]:
     """Numbers of two strata, one by one: what is too noisy to tell is left out."""
     first, second = (release.curve(name, smoothing="isotonic") for name in ("no", "yes"))
-    model = release.model()
+    model = release.performance()
     return {
         "sensitivity": lambda: model.at(THRESHOLD)[0],
         "specificity": lambda: model.at(THRESHOLD)[1],
@@ -88,11 +88,11 @@ def of_values(release: Release) -> dict[str, Callable[[], Estimate]]:
 
     def between() -> Estimate:
         first, third = quantile_estimates(curve, [0.25, 0.75])
-        return moved("interquartile range", first, third, curve.thresholds)
+        return mover_interval("interquartile range", first, third, curve.thresholds)
 
     def share() -> Estimate:
         bars = shown.histogram([*ends, curve.thresholds[-1]] if ends[1] < curve.thresholds[-1] else ends)
-        return _ranged(float(bars.shares[1]), {kind: (low[1], high[1]) for kind, (low, high) in bars.ranges.items()})
+        return _ranged(float(bars.fractions[1]), {kind: (low[1], high[1]) for kind, (low, high) in bars.ranges.items()})
 
     def point() -> Estimate:
         found = shown.at([ends[0]])
@@ -111,8 +111,8 @@ def of_values(release: Release) -> dict[str, Callable[[], Estimate]]:
     }
 
 
-def _ranged(value: float, ranges: dict[Interval, tuple[float, float]]) -> Ranged:
-    return Ranged("", value, np.nan, np.nan, ranges=ranges)
+def _ranged(value: float, ranges: dict[Interval, tuple[float, float]]) -> IntervalEstimate:
+    return IntervalEstimate("", value, np.nan, np.nan, ranges=ranges)
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +182,7 @@ def _between(low: Array, x: Array, high: Array) -> float:
 
 def _exact(case: Case, cells: Array) -> Release:
     spec, _ = population(case)
-    return Release.of_whole(spec, int(cells.sum()), np.cumsum(cells), on_grid=True)
+    return Release.from_curve(spec, int(cells.sum()), np.cumsum(cells), on_grid=True)
 
 
 @lru_cache(maxsize=8)
@@ -221,7 +221,7 @@ def sizes(case: Case, seed: int) -> dict[str, float]:
     pooled, each = shares[:128] + shares[128:], np.zeros_like(shares)
     each[:128], each[128:] = 0.7 * pooled, 0.3 * pooled
     counts = np.cumsum(rng.multinomial(case.n, each / each.sum()))
-    noisy = Release.of_whole(spec, case.n, counts + both_servers(spec.noise, 1, spec.bits, rng)[0], on_grid=True)
+    noisy = Release.from_curve(spec, case.n, counts + both_servers(spec.noise, 1, spec.bits, rng)[0], on_grid=True)
     try:
         first, second = (noisy.curve(name, smoothing="isotonic") for name in ("no", "yes"))
         found = {

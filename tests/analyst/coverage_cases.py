@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
 from tests.campaign.helpers import campaign
 
 Array = np.ndarray[Any, Any]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from analyst.release import Release
-from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.simulate import both_servers
 from servers.release.noise import NoiseTree
 from tests.campaign.helpers import campaign
 
@@ -26,13 +26,13 @@ def publish(
     spec: Campaign, values: Array, strata: Sequence[str] | None = None, noise_seed: int | None = None
 ) -> Release:
     """What the servers would publish; without a seed, without noise."""
-    positions = spec.place(values, strata).positions
+    positions = spec.to_positions(values, strata).positions
     whole = np.cumsum(np.bincount(positions, minlength=1 << spec.bits))
     if noise_seed is not None:
         for server in (0, 1):
             seed = noise_seed.to_bytes(32, "little")
             whole = whole + NoiseTree(seed, server=server, covers=bytes(32), mechanism=spec.noise).curve()
-    return Release.of_whole(spec, len(values), whole, on_grid=True)
+    return Release.from_curve(spec, len(values), whole, on_grid=True)
 
 
 def simulated(exact: Release, count: int, seed: int = 0) -> Iterator[Release]:

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyst import AsyncClient, Client, by_points
-from analyst.asking import Request
-from analyst.by_points import Steps
+from analyst import AsyncClient, Client, point_queries
 from analyst.cli import main
-from campaign.errors import InvalidQuery, TooNoisy
-from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
-from harness.live import Pair
-from operators.outlook import quantile_questions
+from analyst.point_queries import Steps
+from analyst.queries import Request
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidQuery, TooNoisy
+from fss_ecdf.campaign.noise.simulate import both_servers
+from fss_ecdf.operators.campaign_preview import quantile_questions
 from tests.analyst.test_client import url
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign
 
 SMALL = {"kind": "linear", "values": "integer", "from": 0, "to": 1000}
@@ -45,7 +45,7 @@ def test_without_noise_it_is_the_inverse() -> None:
     for _ in range(20):
         values = np.sort(rng.integers(0, 1001, 500))
         counts = np.searchsorted(values, np.arange(1001), side="right")
-        made, asked = drive(by_points.quantiles(campaign, "all", LEVELS, 0.95), counts, 500)
+        made, asked = drive(point_queries.quantiles(campaign, "all", LEVELS, 0.95), counts, 500)
         right = [0, *(int(np.argmax(counts >= np.ceil(level * 500 - 1e-9))) for level in LEVELS[1:])]
         assert made.index == right
         assert sum(asked) <= 1 + 5 * len(LEVELS) * 10
@@ -59,7 +59,7 @@ def test_without_noise_it_is_the_inverse() -> None:
 def test_the_announced_number_of_questions_is_never_exceeded() -> None:
     campaign = new_campaign(grid=CENTS)
     counts: Mapping[int, int] = type("Even", (dict,), {"__missing__": lambda _, i: i // 3000})()
-    _, asked = drive(by_points.quantiles(campaign, "all", LEVELS[1:6], 0.95), counts, 1000)
+    _, asked = drive(point_queries.quantiles(campaign, "all", LEVELS[1:6], 0.95), counts, 1000)
     assert sum(-(-points // 14) for points in asked) <= quantile_questions(campaign)
 
 
@@ -74,7 +74,7 @@ def test_intervals_hold(strata: list[str]) -> None:
     noise = both_servers(campaign.noise, 400, campaign.bits, rng)[:, :each]
     held = np.zeros(3, int)
     for run in noise:
-        made, _ = drive(by_points.quantiles(campaign, strata[0], [0.25, 0.5, 0.9], 0.95), curve + run, n)
+        made, _ = drive(point_queries.quantiles(campaign, strata[0], [0.25, 0.5, 0.9], 0.95), curve + run, n)
         low, high = made.ranges["noise"]
         held += [a <= x <= b for a, x, b in zip(low, right, high, strict=True)]
     assert (held >= 362).all(), held
@@ -87,7 +87,7 @@ def test_histograms_have_the_errors_they_say() -> None:
     even = np.append(np.arange(1, 1002) * 5, np.full(23, 5005))
     noise, raw = both_servers(campaign.noise, 400, campaign.bits, rng), []
     for run in noise:
-        made, asked = drive(by_points.histogram(campaign, "all", [100, 400, 1000], 0.95), even + run, 5005)
+        made, asked = drive(point_queries.histogram(campaign, "all", [100, 400, 1000], 0.95), even + run, 5005)
         assert asked == [3]
         raw.append(made.counts - [505, 1500, 3000])
     measured = np.sqrt((np.array(raw) ** 2).mean(axis=0))
@@ -97,35 +97,35 @@ def test_histograms_have_the_errors_they_say() -> None:
 def test_what_cannot_be_told_is_said() -> None:
     campaign = new_campaign(grid=SMALL, strata=["a", "b"], epsilon=0.1)
     nothing: Mapping[int, int] = type("None_", (dict,), {"__missing__": lambda *_: 0})()
-    for steps in (by_points.quantiles(campaign, "a", [0.5], 0.95), by_points.histogram(campaign, "a", 5, 0.95)):
+    for steps in (point_queries.quantiles(campaign, "a", [0.5], 0.95), point_queries.histogram(campaign, "a", 5, 0.95)):
         with pytest.raises(TooNoisy, match="no fraction of them can be told"):
             drive(steps, nothing, 100)
-    (n, said), _ = drive(by_points.page(campaign, "a"), nothing, 100)
+    (n, said), _ = drive(point_queries.page(campaign, "a"), nothing, 100)
     assert n == 100
     assert "no fraction of them can be told" in said
     with pytest.raises(InvalidQuery, match="levels lie between 0 and 1"):
-        drive(by_points.quantiles(campaign, "a", [1.5], 0.95), nothing, 100)
+        drive(point_queries.quantiles(campaign, "a", [1.5], 0.95), nothing, 100)
     with pytest.raises(InvalidQuery, match="name one stratum"):
-        by_points.one_stratum(campaign, None)
+        point_queries.one_stratum(campaign, None)
 
 
 @pytest.fixture(scope="module")
-def large(pair: Pair) -> tuple[Campaign, Any]:
+def large(pair: LivePair) -> tuple[Campaign, Any]:
     campaign = new_campaign(grid=CENTS, strata=["no", "yes"], value_name="amount", unit="EUR", epsilon=5.0)
     assert campaign.bits == 23
     values = np.random.default_rng(1).gamma(3.0, 2000.0, 600).round(2)
     pair.create(campaign)
-    pair.upload_values(campaign, campaign.place(values, ["yes"] * 600).positions)
+    pair.upload_values(campaign, campaign.to_positions(values, ["yes"] * 600).positions)
     pair.seal(campaign)
     pair.wait_ready(campaign)
     return campaign, values
 
 
-def ask(pair: Pair, campaign: Campaign) -> Client:
+def ask(pair: LivePair, campaign: Campaign) -> Client:
     return Client(url(pair, campaign), pair.servers[0].analyst, pair.folder / "ca.pem")
 
 
-def test_live_quantiles_and_histograms(pair: Pair, large: tuple[Campaign, Any]) -> None:
+def test_live_quantiles_and_histograms(pair: LivePair, large: tuple[Campaign, Any]) -> None:
     """Near the truth, to 7 standard errors; the same again, and from the other server without waiting."""
     campaign, values = large
     with ask(pair, campaign) as client:
@@ -150,7 +150,7 @@ def test_live_quantiles_and_histograms(pair: Pair, large: tuple[Campaign, Any]) 
     assert [found.to_dict() for found in asyncio.run(run())] == [made.to_dict(), bins.to_dict()]
 
 
-def test_few_points_a_question_are_enough(large: tuple[Campaign, Any], pair: Pair, monkeypatch: Any) -> None:
+def test_few_points_a_question_are_enough(large: tuple[Campaign, Any], pair: LivePair, monkeypatch: Any) -> None:
     """A server that takes but 16 points at once is asked more often."""
     campaign, _ = large
     with ask(pair, campaign) as client:
@@ -172,13 +172,13 @@ def test_few_points_a_question_are_enough(large: tuple[Campaign, Any], pair: Pai
             client._asking._fewer_points(InvalidQuery("another problem"))
 
 
-def command(pair: Pair, campaign: Campaign, *args: str, cwd: Path) -> Done:
+def command(pair: LivePair, campaign: Campaign, *args: str, cwd: Path) -> Done:
     words = [args[0], url(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args[1:]]
     return call(main, *words, cwd=cwd, env={"FSS_ANALYST_TOKEN": pair.servers[0].analyst})
 
 
 @pytest.mark.slow
-def test_the_command_line_and_the_report(pair: Pair, large: tuple[Campaign, Any], tmp_path: Path) -> None:
+def test_the_command_line_and_the_report(pair: LivePair, large: tuple[Campaign, Any], tmp_path: Path) -> None:
     campaign, _ = large
     for words in (["ecdf"], ["ecdf", "--at", "100,5000"], ["quantile"], ["histogram", "--bins", "5"]):
         done = command(pair, campaign, *words, "--stratum", "yes", "--plot", "a.png", cwd=tmp_path)
@@ -186,17 +186,17 @@ def test_the_command_line_and_the_report(pair: Pair, large: tuple[Campaign, Any]
         assert "amount (EUR)" in done.stdout
         assert (tmp_path / "a.png").stat().st_size > 5000
     told = json.loads(command(pair, campaign, "quantile", "--stratum", "yes", "--json", cwd=tmp_path).stdout)
-    assert told["notes"] == [by_points.NOTE]
+    assert told["notes"] == [point_queries.NOTE]
     written = command(pair, campaign, "report", "--out", "r.html", cwd=tmp_path)
     assert written.returncode == 0, written.stderr
     assert "Median of yes" in (tmp_path / "r.html").read_text()
 
 
-def test_a_report_of_points(pair: Pair, tmp_path: Path) -> None:
+def test_a_report_of_points(pair: LivePair, tmp_path: Path) -> None:
     campaign = new_campaign(grid={**CENTS, "to": 20000.0}, value_name="amount", unit="EUR", epsilon=5.0)
     pair.create(campaign)
     values = np.random.default_rng(1).gamma(3.0, 2000.0, 300).round(2)
-    pair.upload_values(campaign, campaign.place(values).positions)
+    pair.upload_values(campaign, campaign.to_positions(values).positions)
     pair.seal(campaign)
     pair.wait_ready(campaign)
     done = command(pair, campaign, "report", "--out", "r.html", "--files", "f", "--methods", cwd=tmp_path)

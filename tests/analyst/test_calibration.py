@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from analyst import calibration, cli
-from analyst.calibration import Groups, hosmer_lemeshow
+from analyst import cli
 from analyst.release import Release
-from campaign.errors import InvalidQuery
+from analyst.statistics import calibration
+from analyst.statistics.calibration import Groups, hosmer_lemeshow
+from fss_ecdf.campaign.errors import InvalidQuery
 from tests.analyst.helpers import Array, publish, simulated, two_strata
 
 
@@ -166,7 +167,7 @@ def test_bad_groups(groups: int | list[float], message: str) -> None:
 def test_the_model_comes_from_elsewhere_unless_it_is_said() -> None:
     release, *_ = two_strata(3000)
     assert release.calibration(8).degrees_of_freedom == int(release.calibration(8).groups.used.sum())
-    assert not release.calibration(8).about()["fitted_on_these_people"]
+    assert not release.calibration(8).metadata()["fitted_on_these_people"]
     assert release.calibration(8, fitted=True).degrees_of_freedom == release.calibration(8).degrees_of_freedom - 2
     options = cli._parser().parse_args(["calibration", "https://a.example/x", "--fitted-here"])
     assert options.fitted_here

@@ -12,13 +12,13 @@ def test_no_token_and_no_server(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 65
     assert "a token is needed" in capsys.readouterr().err
     monkeypatch.setenv("FSS_ANALYST_TOKEN", "x")
-    monkeypatch.setattr("analyst.asking.ATTEMPTS", 1)
+    monkeypatch.setattr("analyst.queries.ATTEMPTS", 1)
     assert main(["ecdf", "https://127.0.0.1:1/v1/campaigns/x"]) == 75
     assert "cannot be reached" in capsys.readouterr().err
 
 
 def test_plan_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["plan", "--thresholds", "1000", "--n", "5000", "--epsilon", "1", "--accuracy", "0.01"]
+    arguments = ["plan", "--thresholds", "1000", "--n", "5000", "--epsilon", "1", "--target-error", "0.01"]
     assert main(arguments) == 0
     text = capsys.readouterr().out
     assert "2114" in text

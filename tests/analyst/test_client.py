@@ -18,24 +18,24 @@ from PIL import Image
 from sklearn.metrics import roc_auc_score
 
 from analyst import AsyncClient, Client
-from analyst.asking import Request
 from analyst.cli import main
-from campaign.errors import (
+from analyst.queries import Request
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import (
     BudgetExceeded,
     DigestMismatch,
     InvalidInput,
+    InvalidPeerResponse,
     InvalidQuery,
     NotAuthenticated,
     NotSealed,
-    PeerMismatch,
     PeerUnavailable,
     UnknownCampaign,
 )
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import EcdfAnswer, read
-from harness.live import ROOT, Pair, name
+from fss_ecdf.campaign.json_messages import EcdfResponse, read
 from tests.analyst.helpers import Array, scored
 from tests.commands import Done, call
+from tests.harness.server_pair import ROOT, LivePair, name
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
 
@@ -43,28 +43,28 @@ SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 
 @pytest.fixture(scope="module")
-def truth(pair: Pair) -> tuple[Campaign, Array, Array]:
+def truth(pair: LivePair) -> tuple[Campaign, Array, Array]:
     """A sealed campaign of scores with outcomes, and what only the test knows."""
     campaign = new_campaign(grid=SCORES, strata=["no", "yes"], reserve=1.0, title="Risk <score> & outcome, 50$_$")
     scores, outcome = scored(6000, 4)
     pair.create(campaign)
-    pair.upload_values(campaign, campaign.place(scores, np.where(outcome, "yes", "no").tolist()).positions)
+    pair.upload_values(campaign, campaign.to_positions(scores, np.where(outcome, "yes", "no").tolist()).positions)
     pair.seal(campaign)
     pair.wait_ready(campaign)
     return campaign, scores, outcome
 
 
-def url(pair: Pair, campaign: Campaign, role: int = 0) -> str:
+def url(pair: LivePair, campaign: Campaign, role: int = 0) -> str:
     return f"{pair.url(role)}/v1/campaigns/{name(campaign)}"
 
 
-def client(pair: Pair, campaign: Campaign, role: int = 0, **more: Any) -> Client:
+def client(pair: LivePair, campaign: Campaign, role: int = 0, **more: Any) -> Client:
     return Client(url(pair, campaign, role), pair.servers[role].analyst, pair.folder / "ca.pem", **more)
 
 
-def test_a_release_is_what_the_servers_published(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_a_release_is_what_the_servers_published(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, scores, outcome = truth
-    positions = campaign.place(scores, np.where(outcome, "yes", "no").tolist()).positions
+    positions = campaign.to_positions(scores, np.where(outcome, "yes", "no").tolist()).positions
     whole = true_curve(campaign, positions) + both_noises(pair, campaign)
     for role in (0, 1):
         with client(pair, campaign, role) as ask:
@@ -75,7 +75,7 @@ def test_a_release_is_what_the_servers_published(pair: Pair, truth: tuple[Campai
             assert ask.release() is release
 
 
-def test_every_statistic_is_near_the_truth(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_every_statistic_is_near_the_truth(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     """To 7 standard errors each: false alarm below 1e-9."""
     campaign, scores, outcome = truth
     with client(pair, campaign) as ask:
@@ -93,7 +93,7 @@ def test_every_statistic_is_near_the_truth(pair: Pair, truth: tuple[Campaign, Ar
         assert ask.histogram(10, "no").counts.size == 10
 
 
-def test_async_gives_the_same(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_async_gives_the_same(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
     with client(pair, campaign) as ask:
         expected = [ask.quantile().to_dict(), ask.roc().to_dict(), ask.ecdf([0.5]).to_dict(), ask.budget()]
@@ -106,7 +106,7 @@ def test_async_gives_the_same(pair: Pair, truth: tuple[Campaign, Array, Array]) 
     assert asyncio.run(run()) == expected
 
 
-def test_points_smoothed_among_themselves(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_points_smoothed_among_themselves(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
     with client(pair, campaign) as ask:
         raw = ask.ecdf([0.5, 0.1, 0.1, -3], "yes", smoothing="none")
@@ -117,7 +117,7 @@ def test_points_smoothed_among_themselves(pair: Pair, truth: tuple[Campaign, Arr
             assert (np.diff(points.counts[[1, 0, 2, 3]]) >= 0).all()
 
 
-def test_groups_cost_the_reserve_once(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_groups_cost_the_reserve_once(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, scores, outcome = truth
     ends = [0.2, 0.4, 0.6, 1.0]
     with client(pair, campaign) as ask:
@@ -133,7 +133,7 @@ def test_groups_cost_the_reserve_once(pair: Pair, truth: tuple[Campaign, Array, 
             ask.groups([0.3, 0.5, 1.0], 0.9)
 
 
-def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path) -> None:
+def test_errors_are_clear(pair: LivePair, truth: tuple[Campaign, Array, Array], tmp_path: Path) -> None:
     campaign, *_ = truth
     address, ca = url(pair, campaign), pair.folder / "ca.pem"
     with pytest.raises(NotAuthenticated), Client(address, "wrong", ca) as ask:
@@ -167,32 +167,32 @@ def test_errors_are_clear(pair: Pair, truth: tuple[Campaign, Array, Array], tmp_
             ask.ecdf([0.5])
 
 
-def test_a_server_that_speaks_nonsense_is_named(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_a_server_that_speaks_nonsense_is_named(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
     with client(pair, campaign) as ask:
-        last = read(EcdfAnswer, ask._ask(Request("GET", "/ecdf", {"params": {"at": "1.0", "stratum": "no"}})))
+        last = read(EcdfResponse, ask._ask(Request("GET", "/ecdf", {"params": {"at": "1.0", "stratum": "no"}})))
         for wrong in (b"", b"\x93NUMPY\x01\x00", b"{}"):
-            with pytest.raises(PeerMismatch, match="did not send a curve"):
+            with pytest.raises(InvalidPeerResponse, match="did not send a curve"):
                 ask._asking._read_counts(wrong, last, campaign)
         short = io.BytesIO()
         np.save(short, np.zeros(5))
-        with pytest.raises(PeerMismatch, match="something else than a curve of 128 counts"):
+        with pytest.raises(InvalidPeerResponse, match="something else than a curve of 128 counts"):
             ask._asking._read_counts(short.getvalue(), last, campaign)
         other = io.BytesIO()
         np.save(other, np.arange(128))
-        with pytest.raises(PeerMismatch, match="its own last count"):
+        with pytest.raises(InvalidPeerResponse, match="its own last count"):
             ask._asking._read_counts(other.getvalue(), last, campaign)
         for wrong in (b"", b"[]", b"{}", b'{"campaign": 3}', b'{"campaign": {}}'):
-            with pytest.raises(PeerMismatch, match="did not send a campaign"):
+            with pytest.raises(InvalidPeerResponse, match="did not send a campaign"):
                 ask._asking._read_campaign(wrong)
 
 
-def run(pair: Pair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT, stdin: str = "") -> Done:
+def run(pair: LivePair, campaign: Campaign, command: str, *args: str, cwd: Path = ROOT, stdin: str = "") -> Done:
     words = [command, url(pair, campaign), "--ca", str(pair.folder / "ca.pem"), *args]
     return call(main, *words, stdin=stdin, cwd=cwd, env={"FSS_ANALYST_TOKEN": pair.servers[0].analyst})
 
 
-def test_as_a_process_of_its_own(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_as_a_process_of_its_own(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     words = [sys.executable, "-m", "analyst.cli", "quantile", url(pair, truth[0]), "--ca", str(pair.folder / "ca.pem")]
     env = {**os.environ, "FSS_ANALYST_TOKEN": pair.servers[0].analyst}
     done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, timeout=90, check=False)
@@ -206,15 +206,15 @@ COMMANDS = {
     "histogram": ["--edges", "0.2,0.5,1"],
     "summary": ["--trim", "0.2"],
     "roc": [],
-    "model": ["--threshold", "0.3"],
-    "decision": ["--thresholds", "0.1,0.3"],
+    "performance": ["--threshold", "0.3"],
+    "decision-curve": ["--thresholds", "0.1,0.3"],
     "calibration": ["--groups", "5"],
     "compare": ["--strata", "no", "yes"],
 }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands(pair: Pair, truth: tuple[Campaign, Array, Array], command: str, tmp_path: Path) -> None:
+def test_commands(pair: LivePair, truth: tuple[Campaign, Array, Array], command: str, tmp_path: Path) -> None:
     campaign, *_ = truth
     picture = tmp_path / "picture.png"
     text = run(pair, campaign, command, *COMMANDS[command], "--plot", str(picture))
@@ -230,9 +230,9 @@ def test_commands(pair: Pair, truth: tuple[Campaign, Array, Array], command: str
     assert table[0].split(",")[0] in document
 
 
-def test_calibration_by_spending(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_calibration_by_spending(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
-    spend = ["calibration", "--ends", "0.3,0.5,1", "--spend", "0.3", "--json"]
+    spend = ["calibration", "--edges", "0.3,0.5,1", "--spend", "0.3", "--json"]
     before = run(pair, campaign, "budget").stdout
     assert "in reserve\nspent " in before
     for stdin, code, told in (
@@ -252,14 +252,14 @@ def test_calibration_by_spending(pair: Pair, truth: tuple[Campaign, Array, Array
     assert "spend epsilon" not in run(pair, campaign, *spend, "--yes").stderr
 
 
-def test_show_is_the_campaign(pair: Pair, truth: tuple[Campaign, Array, Array]) -> None:
+def test_show_is_the_campaign(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     shown = run(pair, truth[0], "show")
     assert shown.returncode == 0, shown.stderr
     assert Campaign.from_toml(shown.stdout) == truth[0]
 
 
 def test_the_report_is_one_page_that_needs_nothing_else(
-    pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path
+    pair: LivePair, truth: tuple[Campaign, Array, Array], tmp_path: Path
 ) -> None:
     campaign, *_ = truth
     out = tmp_path / "report.html"
@@ -281,7 +281,7 @@ def test_the_report_is_one_page_that_needs_nothing_else(
 
 @pytest.mark.slow
 def test_the_report_as_files_and_as_words(
-    pair: Pair, truth: tuple[Campaign, Array, Array], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pair: LivePair, truth: tuple[Campaign, Array, Array], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     campaign, *_ = truth
     done = run(pair, campaign, "report", "--methods", "--files", str(tmp_path / "paper"))
@@ -295,13 +295,13 @@ def test_the_report_as_files_and_as_words(
 
 
 @pytest.fixture(scope="module")
-def trial(pair: Pair) -> Campaign:
+def trial(pair: LivePair) -> Campaign:
     """The example of survival, uploaded and sealed."""
-    about = tomllib.loads((ROOT / "examples" / "survival.toml").read_text())
+    about = tomllib.loads((ROOT / "docs" / "examples" / "survival.toml").read_text())
     campaign = new_campaign(**about)
-    rows = list(csv.DictReader((ROOT / "examples" / "survival.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((ROOT / "docs" / "examples" / "survival.csv").read_text().splitlines()))
     pair.create(campaign)
-    placed = campaign.place([row["days"] for row in rows], [row["group"] for row in rows])
+    placed = campaign.to_positions([row["days"] for row in rows], [row["group"] for row in rows])
     assert placed.clipped == 0
     pair.upload_values(campaign, placed.positions)
     pair.seal(campaign)
@@ -309,7 +309,7 @@ def trial(pair: Pair) -> Campaign:
     return campaign
 
 
-def test_survival_commands(pair: Pair, trial: Campaign, tmp_path: Path) -> None:
+def test_survival_commands(pair: LivePair, trial: Campaign, tmp_path: Path) -> None:
     picture = tmp_path / "survival.png"
     text = run(pair, trial, "survival", "--at", "90,180", "--plot", str(picture))
     assert text.returncode == 0, text.stderr
@@ -322,7 +322,7 @@ def test_survival_commands(pair: Pair, trial: Campaign, tmp_path: Path) -> None:
     summary = json.loads(run(pair, trial, "survival", "--summary", "--json").stdout)
     assert len(summary["statistic"]) == 9
     first = ["--first", "placebo: event", "placebo: censored", "--second", "drug: event", "drug: censored"]
-    areas = json.loads(run(pair, trial, "compare-areas", *first, "--json").stdout)
+    areas = json.loads(run(pair, trial, "compare-auc", *first, "--json").stdout)
     assert areas["statistic"][-1] == "difference of AUCs"
     out = tmp_path / "report.html"
     assert run(pair, trial, "report", "--out", str(out)).returncode == 0
@@ -339,7 +339,7 @@ def test_survival_commands(pair: Pair, trial: Campaign, tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_line(
-    pair: Pair, truth: tuple[Campaign, Array, Array], args: list[str], code: int, words: str
+    pair: LivePair, truth: tuple[Campaign, Array, Array], args: list[str], code: int, words: str
 ) -> None:
     done = run(pair, truth[0], "ecdf", *args)
     assert done.returncode == code, done.stderr

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyst.curve import smoothed
-from analyst.quantile import inverse
-from campaign.errors import InvalidQuery
+from analyst.statistics.curve import smoothed
+from analyst.statistics.quantile import inverse
+from fss_ecdf.campaign.errors import InvalidQuery
 from tests.analyst.helpers import one_stratum, publish, two_strata
 from tests.campaign.helpers import campaign
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import trim_mean, wasserstein_distance
 
-from analyst import distribution, plots
-from analyst.cells import on_simplex, representatives
-from analyst.curve import Curve
-from analyst.estimate import INTERVALS, Estimate, Estimates, Ranged, moved, ratio_interval
-from analyst.report import page_table
-from campaign.errors import InvalidQuery
+from analyst import plots
+from analyst.estimation.cells import on_simplex, representatives
+from analyst.estimation.estimate import INTERVALS, Estimate, Estimates, IntervalEstimate, mover_interval, ratio_interval
+from analyst.present.report import page_table
+from analyst.statistics import distribution
+from analyst.statistics.curve import Curve
+from fss_ecdf.campaign.errors import InvalidQuery
 from tests.analyst.helpers import Array, one_stratum, publish, two_strata
 from tests.campaign.helpers import campaign
 
@@ -92,9 +93,9 @@ def test_bins_and_edges() -> None:
     bars = release.histogram(14)
     assert bars.counts.tolist() == [10.0] * 14
     assert release.histogram(100).counts.size == 14
-    assert any("14 bins, not 100" in note for note in release.histogram(100).about()["notes"])
+    assert any("14 bins, not 100" in note for note in release.histogram(100).metadata()["notes"])
     tenths = one_stratum(500)[0].histogram([0.123, 0.5, 0.9])
-    notes = tenths.about()["notes"]
+    notes = tenths.metadata()["notes"]
     assert notes[0] == "the edge 0.123 is no threshold of the grid and was moved to 0.12"
     assert any("above the last edge" in note for note in notes)
     assert len(notes) <= 2
@@ -123,10 +124,10 @@ def test_totals_are_made_to_add_up(totals: list[float], expected: list[float]) -
 def test_the_arms_of_a_difference_are_those_that_point_its_way() -> None:
     """MOVER: the lower arm of b - a is the lower one of b and the upper one of a."""
     first, second = (
-        Ranged("x", value, np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, ends))
+        IntervalEstimate("x", value, np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, ends))
         for value, ends in ((1.0, (0.0, 4.0)), (10.0, (6.0, 22.0)))
     )
-    assert moved("d", first, second).interval("noise") == pytest.approx((9 - 5.0, 9 + np.hypot(12, 1)))
+    assert mover_interval("d", first, second).interval("noise") == pytest.approx((9 - 5.0, 9 + np.hypot(12, 1)))
 
 
 def test_a_lorenz_curve_is_drawn(tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_tables_of_a_page() -> None:
     compared = page_table(release.compare("no", "yes"))
     assert compared["p"][1] == "< 0.0001"
     assert compared["p"][2] == ""
-    ends = Ranged("median", 3.0, np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, (2.5, np.inf)))
+    ends = IntervalEstimate("median", 3.0, np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, (2.5, np.inf)))
     assert page_table(Estimates([ends], {}))["noise"] == ["from 2.50 on"]
     assert page_table(release.curve("no")) == {}
 
@@ -166,7 +167,7 @@ def test_clipped_values_are_counted_as_far_as_they_are_known() -> None:
     values = np.concatenate([np.random.default_rng(1).uniform(0.2, 0.8, 1700), np.full(300, 1.0)])
     release = publish(spec, values, None, noise_seed=1)
     for table in (release.summary(), release.mean(), distribution.Lorenz(release.curve(smoothing="isotonic"))):
-        (note,) = [note for note in table.about()["notes"] if "clipped" in note]
+        (note,) = [note for note in table.metadata()["notes"] if "clipped" in note]
         low, high = (int(end) for end in re.findall(r"\((\d+) to (\d+)\)", note)[0])
         assert "last cell of the grid" in note
         assert low <= 300 <= high < 400

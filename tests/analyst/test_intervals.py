@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyst import bands, compare, distribution, public, uncertainty
-from analyst.estimate import INTERVALS, Estimate, Ranged, moved
-from analyst.logistic import fit
+from analyst.estimation import bands, public_constraints, uncertainty
+from analyst.estimation.estimate import INTERVALS, Estimate, IntervalEstimate, mover_interval
 from analyst.release import Release
-from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
+from analyst.statistics import compare, distribution
+from analyst.statistics.logistic import fit
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.simulate import both_servers
 from tests.analyst import coverage
 from tests.analyst.coverage_cases import Case, population, true_values
 from tests.analyst.helpers import SCORES
@@ -33,7 +34,7 @@ def releases(spec: Campaign, cells: Array, runs: int, seed: int = 0) -> Iterator
     whole[: cells.size] = cells
     counts, n = np.cumsum(whole), int(cells.sum())
     for noise in both_servers(spec.noise, runs, spec.bits, np.random.default_rng(seed)):
-        yield Release.of_whole(spec, n, counts + noise, on_grid=True)
+        yield Release.from_curve(spec, n, counts + noise, on_grid=True)
 
 
 def held(rows: Iterator[Estimate], right: float, kind: str = "noise") -> float:
@@ -81,7 +82,7 @@ def test_a_wide_grid_does_not_blow_up_the_deviation(n: int, epsilon: float, told
         assert np.mean([row.value for row in deviations]) == pytest.approx(right["standard deviation"], rel=0.1)
         assert held(iter(deviations), right["standard deviation"]) >= 0.88
     else:
-        notes = release.summary().about()["notes"]
+        notes = release.summary().metadata()["notes"]
         assert any(note.startswith("standard deviation: the noise") for note in notes)
 
 
@@ -116,7 +117,7 @@ def test_few_thresholds_have_noise_on_a_lattice(size: int, epsilon: float) -> No
     right = np.cumsum(cells) / cells.sum()
     points, bins, means = [], [], []
     for release in releases(spec, cells, 300):
-        low, high = release.curve().share_limits("noise", 0.95)
+        low, high = release.curve().fraction_limits("noise", 0.95)
         points.append((low - 1e-9 <= right) & (right <= high + 1e-9))
         low, high = release.histogram(size).ranges["noise"]
         bins.append((low - 1e-9 <= 1 / size) & (1 / size <= high + 1e-9))
@@ -140,7 +141,7 @@ def test_sensitivity_at_a_specificity_holds_with_ties(specificity: float) -> Non
     found: dict[str, list[bool]] = {kind: [] for kind in INTERVALS}
     for seed in range(150):
         release, cells = coverage.sample(case, 5000 + seed)
-        row = release.model().sensitivity_at(specificity)
+        row = release.performance().sensitivity_at(specificity)
         for kind, people in zip(INTERVALS, (cells, population(case)[1]), strict=True):
             low, high = row.interval(kind)
             found[kind].append(low - 1e-9 <= right(people) <= high + 1e-9)
@@ -165,7 +166,9 @@ def test_a_survival_band_has_the_factor_of_the_noise_itself() -> None:
     index = arm.band_times()
     rows = uncertainty.weights_over_positions(spec, arm.rows(arm.slopes(index)))
     errors = np.sqrt(uncertainty.variances(spec, arm.rows(arm.slopes(index))))
-    noise = np.concatenate([bands._given_facts(public.facts(spec), 500, 99, k) for k in range(6)])
+    noise = np.concatenate(
+        [bands._given_facts(public_constraints.public_constraints(spec), 500, 99, k) for k in range(6)]
+    )
     off = np.abs(np.diff(noise, axis=1, prepend=0.0) @ rows[:, : noise.shape[1]].T)[:, errors > 0] / errors[errors > 0]
     assert np.mean(off.max(axis=1) <= arm.band_factor("noise")) >= 0.93
 
@@ -179,10 +182,13 @@ def test_two_quantiles_off_by_one_make_a_difference_off_by_two() -> None:
     rows = []
     for release in releases(spec, cells, 300):
         first, third = compare.quantile_estimates(release.curve(), [0.25, 0.75])
-        rows.append(moved("interquartile range", first, third, release.curve().thresholds))
+        rows.append(mover_interval("interquartile range", first, third, release.curve().thresholds))
     assert held(iter(rows), true_values(cells, np.arange(100.0))["interquartile range"]) >= 0.92
-    one = [Ranged("q", float(v), np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, (v - 1.0, v + 1.0))) for v in (40, 60)]
-    assert moved("d", one[0], one[1], np.arange(100.0)).interval("noise") == (18.0, 22.0)
+    one = [
+        IntervalEstimate("q", float(v), np.nan, np.nan, ranges=dict.fromkeys(INTERVALS, (v - 1.0, v + 1.0)))
+        for v in (40, 60)
+    ]
+    assert mover_interval("d", one[0], one[1], np.arange(100.0)).interval("noise") == (18.0, 22.0)
 
 
 def test_the_youden_index_is_not_too_large() -> None:
@@ -191,7 +197,7 @@ def test_the_youden_index_is_not_too_large() -> None:
     case, found, off = Case("youden", 1000, 1.0), [], []
     for seed in range(400):
         release, cells = coverage.sample(case, 7000 + seed)
-        row = release.model().youden()[1]
+        row = release.performance().youden()[1]
         low, high = row.interval("population")
         found.append(low <= coverage.true_of_population(case)["Youden index"] <= high)
         off.append(row.value - coverage._true(case, cells)["Youden index"])
@@ -223,7 +229,7 @@ def test_what_is_shown_near_the_guard_holds(positives: int) -> None:
         curve = release.curve("yes", smoothing="isotonic")
         if min(release.totals["yes"], float(curve.raw[-1])) < 2 * curve.total_error:
             continue
-        model = release.model()
+        model = release.performance()
         rows["scaled Brier score"].append(model.scaled_brier)
         rows["difference of means"].append(
             compare.difference_of_means(release.curve("no", smoothing="isotonic"), curve)
@@ -253,14 +259,14 @@ def test_caution_makes_a_selected_number_hold() -> None:
 def test_hosmer_lemeshow_says_what_it_can_find() -> None:
     """With few people and much noise H and p are not printed; with many the interval of H holds H without noise."""
     spec, no, yes = scored(2000, 0.5, lambda x: x * (1 - x) ** 3)
-    about = next(releases(spec, two(no, yes), 1)).calibration().about()
+    about = next(releases(spec, two(no, yes), 1)).calibration().metadata()
     assert about["hosmer_lemeshow"] is None
     assert about["p_value"] is None
     assert about["power_against_a_slope_of_0.6"] < 0.25
     assert any("tells nothing" in note for note in about["notes"])
     spec, no, yes = scored(20_000, 2.0, lambda x: x * (1 - x) ** 3)
     ends = [0.1, 0.2, 0.3, 0.4, 0.5, 1.0]
-    exact = Release.of_whole(spec, 20_000, np.cumsum(np.append(two(no, yes), 0)[:256]), on_grid=True)
+    exact = Release.from_curve(spec, 20_000, np.cumsum(np.append(two(no, yes), 0)[:256]), on_grid=True)
     right = exact.calibration(ends).statistic
     found = []
     for release in releases(spec, two(no, yes), 200):
@@ -293,12 +299,12 @@ def test_noise_does_not_flatten_the_calibration_slope() -> None:
     cells made it 0.09 too small. Where the noise is too large, no slope is told, and that is said."""
     spec, no, yes = scored(4238, 1.0, lambda x: x * (1 - x) ** 7)
     right = fit(spec.grid.all_thresholds, no, yes, slope=True)[0][1]
-    slopes = [release.model().regression()[1] for release in releases(spec, two(no, yes), 300)]
+    slopes = [release.performance().regression()[1] for release in releases(spec, two(no, yes), 300)]
     assert np.nanmean([row.value for row in slopes]) == pytest.approx(right, abs=0.07)
     assert held(iter(slopes), right) >= 0.91
     spec, no, yes = scored(1000, 0.5, lambda x: x * (1 - x) ** 7)
-    table = next(releases(spec, two(no, yes), 1)).model().performance(0.3)
+    table = next(releases(spec, two(no, yes), 1)).performance().performance(0.3)
     assert np.isnan(table["calibration slope"].value)
-    assert any(note.startswith("calibration slope: the noise") for note in table.about()["notes"])
-    other = next(releases(spec, two(no, yes), 1)).model(confidence=0.9).performance(0.3)
+    assert any(note.startswith("calibration slope: the noise") for note in table.metadata()["notes"])
+    other = next(releases(spec, two(no, yes), 1)).performance(confidence=0.9).performance(0.3)
     assert len(other.columns()["population_lower"]) == len(table.rows)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyst.limited import GATE, limited
-from analyst.smooth import isotonic
+from analyst.estimation.limited import GATE, limited
+from analyst.estimation.smooth import isotonic
 from bench.figures import estimators
-from campaign.noise.mechanism import SERVERS
-from campaign.noise.simulate import both_servers
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.noise.mechanism import SERVERS
+from fss_ecdf.campaign.noise.simulate import both_servers
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from tests.analyst.helpers import one_stratum, publish, two_strata
 from tests.campaign.helpers import campaign
 
@@ -95,7 +95,7 @@ def test_quantiles_stay_on_isotonic_regression_and_the_band_holds_the_estimate()
             low, high = shown.band(interval=kind)
             assert (low <= shown.fractions).all()
             assert (shown.fractions <= high).all()
-            low, high = shown.share_limits(kind, 0.95)
+            low, high = shown.fraction_limits(kind, 0.95)
             assert (low <= shown.fractions).all()
             assert (shown.fractions <= high).all()
 

@@ -13,16 +13,16 @@ from matplotlib.figure import Figure
 
 import dealer
 from analyst import Client
-from analyst.display import PICTURES, Display
-from analyst.distribution import Lorenz
+from analyst.present.notebook import PICTURES, Display
+from analyst.present.table import Tabular
 from analyst.release import Release
-from analyst.table import Tabular
-from campaign.errors import InvalidValue
-from campaign.inputs import many
-from campaign.spec import Campaign
-from harness.live import Pair
+from analyst.statistics.distribution import Lorenz
+from fss_ecdf.campaign.array_inputs import many
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidValue
 from tests.analyst.helpers import scored
 from tests.dealer.helpers import make, sites, stored
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign
 
 mpl.use("agg")
@@ -31,14 +31,14 @@ SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 def released(campaign: Campaign, positions: Any) -> Release:
     whole = np.bincount(positions, minlength=1 << campaign.bits).cumsum()
-    return Release.of_whole(campaign, positions.size, whole)
+    return Release.from_curve(campaign, positions.size, whole)
 
 
 @pytest.fixture(scope="module")
 def release() -> Release:
     campaign = new_campaign(grid=SCORES, strata=["0", "1"], value_name="risk <b>", unit="%")
     scores, outcome = scored(4000, 4)
-    return released(campaign, campaign.place(pd.Series(scores), pd.Series(outcome.astype(int))).positions)
+    return released(campaign, campaign.to_positions(pd.Series(scores), pd.Series(outcome.astype(int))).positions)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def survival() -> Release:
     )
     rng = np.random.default_rng(1)
     return released(
-        campaign, campaign.place(rng.integers(1, 101, 2000), rng.choice(["event", "censored"], 2000)).positions
+        campaign, campaign.to_positions(rng.integers(1, 101, 2000), rng.choice(["event", "censored"], 2000)).positions
     )
 
 
@@ -66,13 +66,13 @@ def results(release: Release, survival: Release) -> dict[str, Any]:
         release.roc(),
         release.calibration(),
         release.calibration_curve(),
-        release.model().decision(),
+        release.performance().decision_curve(),
         survival.survival(),
     ]
     return {type(one).__name__: one for one in made}
 
 
-OF_WAVES = {"OverTime": "over_time", "Shares": "shares"}
+OF_WAVES = {"QuantileTrend": "over_time", "FractionTrend": "fractions"}
 
 
 def test_every_result_shows_and_draws_itself(release: Release, survival: Release) -> None:
@@ -93,7 +93,7 @@ def test_every_result_shows_and_draws_itself(release: Release, survival: Release
         assert given._repr_html_() is None
         assert axes.get_xlabel() == drawn.figure_.axes[-1].get_xlabel()
         assert axes.has_data(), name
-    model = release.model()
+    model = release.performance()
     assert "<table>" in model._repr_html_()
     assert repr(model.plot()) == "<Display 'Decision curve'>"
 
@@ -105,7 +105,7 @@ def test_every_kind_of_result_has_a_picture() -> None:
         queue += kind.__subclasses__()
         if kind.__module__.startswith("analyst.") and kind is not Tabular and not kind.__name__.startswith("_"):
             kinds.add(kind.__name__)
-    assert kinds - {"Over", "Changes"} == PICTURES.keys()  # a base, and a table of tests
+    assert kinds - {"TrendTable", "WaveChanges"} == PICTURES.keys()  # a base, and a table of tests
 
 
 FORMS = [lambda x: x, np.array, pd.Series, tuple, lambda x: pd.Series(x, index=range(5, 5 + len(x)))]
@@ -118,21 +118,21 @@ def test_sequences_of_every_kind(release: Release, survival: Release, form: Any)
         (release.histogram, [0.2, 0.5, 1.0]),
         (release.curve().at, [0.2, 0.5]),
         (release.calibration, [0.2, 0.5, 1.0]),
-        (release.model().decision, [0.2, 0.5]),
+        (release.performance().decision_curve, [0.2, 0.5]),
         (survival.survival, [10.0, 50.0]),
     ):
         assert call(form(argument)).to_dict() == call(argument).to_dict()
     campaign = release.campaign
-    expected = campaign.place([0.5, 0.7], ["0", "1"]).positions.tolist()
-    assert campaign.place(form([0.5, 0.7]), form([0, 1])).positions.tolist() == expected
-    assert dealer.share(form([0.5, 0.7]), campaign, form(["0", "1"])).placed.positions.tolist() == expected
+    expected = campaign.to_positions([0.5, 0.7], ["0", "1"]).positions.tolist()
+    assert campaign.to_positions(form([0.5, 0.7]), form([0, 1])).positions.tolist() == expected
+    assert dealer.make_keys(form([0.5, 0.7]), campaign, form(["0", "1"])).placed.positions.tolist() == expected
 
 
 def test_scalars(release: Release, survival: Release) -> None:
     for call, one in (
         (release.quantile, 0.5),
         (release.curve().at, 0.5),
-        (release.model().decision, 0.5),
+        (release.performance().decision_curve, 0.5),
         (survival.survival, 50.0),
         (release.quantile, np.float64(0.5)),
     ):
@@ -140,35 +140,35 @@ def test_scalars(release: Release, survival: Release) -> None:
     for stratum in (1, "1", ["1"], np.int64(1), [1]):
         assert release.curve(stratum).strata == ("1",)
     assert release.roc(0, 1).auc == release.roc().auc
-    assert release.campaign.place(0.5, 1).positions.tolist() == [128 + 50]
-    assert release.campaign.place([0.5, 0.6], "1").positions.tolist() == [128 + 50, 128 + 60]
+    assert release.campaign.to_positions(0.5, 1).positions.tolist() == [128 + 50]
+    assert release.campaign.to_positions([0.5, 0.6], "1").positions.tolist() == [128 + 50, 128 + 60]
     assert release.histogram(np.int64(5)).counts.size == 5
 
 
 def test_floats_that_are_whole_name_strata_and_others_do_not(release: Release) -> None:
     """As pandas has whole numbers in a column with gaps."""
-    assert release.campaign.place([0.5], pd.Series([1.0])).positions.tolist() == [128 + 50]
+    assert release.campaign.to_positions([0.5], pd.Series([1.0])).positions.tolist() == [128 + 50]
     for bad in ([True], [0.5], [None], [2]):
         with pytest.raises(InvalidValue, match="is not one of '0', '1'"):
-            release.campaign.place([0.5], bad)
+            release.campaign.to_positions([0.5], bad)
 
 
 def test_dates_of_numpy_and_pandas() -> None:
     campaign = new_campaign(grid={"kind": "linear", "values": "date", "from": "2026-01-01", "to": "2026-12-31"})
-    expected = campaign.place([date(2026, 3, 31)]).positions.tolist()
+    expected = campaign.to_positions([date(2026, 3, 31)]).positions.tolist()
     for given in (np.array(["2026-03-31"], "datetime64[D]"), pd.Series(pd.to_datetime(["2026-03-31"])), "2026-03-31"):
-        assert campaign.place(given).positions.tolist() == expected
+        assert campaign.to_positions(given).positions.tolist() == expected
     assert many(date(2026, 3, 31)) == [date(2026, 3, 31)]
     assert many(x for x in (1, 2)) == [1, 2]
 
 
-def test_a_party_inside_a_running_loop(pair: Pair, tmp_path: Path) -> None:
+def test_a_party_inside_a_running_loop(pair: LivePair, tmp_path: Path) -> None:
     """As in a notebook: fetch, upload, withdraw, and nothing of asyncio is left."""
     campaign = make(pair)
 
     async def cell() -> int:
         at = sites(pair, campaign)
-        placed = at.fetch().place(pd.Series([1, 2, 3]))
+        placed = at.fetch_campaign().to_positions(pd.Series([1, 2, 3]))
         assert dealer.upload(placed, campaign, at, receipt=tmp_path / "r.json").sent == 3
         assert stored(pair, campaign) == [3, 3]
         return dealer.withdraw(at, receipt=tmp_path / "r.json")
@@ -177,10 +177,10 @@ def test_a_party_inside_a_running_loop(pair: Pair, tmp_path: Path) -> None:
     assert stored(pair, campaign) == [0, 0]
 
 
-def test_the_client_takes_a_number(pair: Pair) -> None:
+def test_the_client_takes_a_number(pair: LivePair) -> None:
     campaign = new_campaign(grid=SCORES, strata=["0", "1"])
     pair.create(campaign)
-    pair.upload_values(campaign, campaign.place(np.linspace(0, 1, 2000), [0, 1] * 1000).positions)
+    pair.upload_values(campaign, campaign.to_positions(np.linspace(0, 1, 2000), [0, 1] * 1000).positions)
     pair.seal(campaign)
     pair.wait_ready(campaign)
     url = f"{pair.url(0)}/v1/campaigns/{campaign.model_dump(mode='json')['id']}"

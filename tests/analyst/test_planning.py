@@ -5,9 +5,9 @@ import pytest
 
 from analyst import cli
 from analyst.release import Release
-from campaign.errors import InvalidCampaign
-from campaign.noise.outlook import outlooks
-from campaign.noise.simulate import both_servers
+from fss_ecdf.campaign.errors import InvalidCampaign
+from fss_ecdf.campaign.noise.expected_errors import campaign_errors
+from fss_ecdf.campaign.noise.simulate import both_servers
 from tests.campaign.helpers import campaign
 from tests.commands import call
 
@@ -36,14 +36,14 @@ def test_foretold_errors_are_those_measured(size: int, proportions: tuple[float,
     true, ends = rare / rare[-1], np.linspace(0, size, 21).round().astype(int)[1:] - 1
     squares, largest, areas = [], [], []
     for noise in both_servers(spec.noise, 80, spec.bits, np.random.default_rng(size + n)):
-        release = Release.of_whole(spec, n, counts + noise, on_grid=True)
+        release = Release.from_curve(spec, n, counts + noise, on_grid=True)
         curve = release.curve(strata[-1], smoothing="none")
         off = curve.raw / curve.raw_total - true
         bins = np.diff(off[ends], prepend=0.0)
         squares.append([(off**2).mean(), (bins**2).mean(), (curve.raw_total / rare[-1] - 1) ** 2])
         largest.append(np.abs(off).max())
         areas.append(release.roc(strata[0], strata[-1]).auc if len(strata) > 1 else 0.5)
-    (found,) = outlooks(spec, [n], proportions)
+    (found,) = campaign_errors(spec, [n], proportions)
     point, share, total = np.sqrt(np.mean(squares, axis=0))
     ratios = {"point": found.point / point, "bin": found.bin_share / share}
     ratios["band"] = found.band / float(np.quantile(largest, 0.95))
@@ -55,7 +55,7 @@ def test_foretold_errors_are_those_measured(size: int, proportions: tuple[float,
 
 def test_equal_strata_would_promise_too_much() -> None:
     spec = campaign(strata=["no", "yes"])
-    (even,), (rare,) = outlooks(spec, [5000]), outlooks(spec, [5000], [0.9, 0.1])
+    (even,), (rare,) = campaign_errors(spec, [5000]), campaign_errors(spec, [5000], [0.9, 0.1])
     assert rare.point == pytest.approx(5 * even.point)
     assert even.auc is not None
     assert rare.auc is not None
@@ -65,7 +65,7 @@ def test_equal_strata_would_promise_too_much() -> None:
 @pytest.mark.parametrize("wrong", [[0.5], [0.5, 0.6], [1.0, 0.0]])
 def test_proportions_are_shares_of_all_strata(wrong: list[float]) -> None:
     with pytest.raises(InvalidCampaign, match="add up to 1"):
-        outlooks(campaign(strata=["no", "yes"]), [100], wrong)
+        campaign_errors(campaign(strata=["no", "yes"]), [100], wrong)
 
 
 def test_the_command_takes_proportions() -> None:

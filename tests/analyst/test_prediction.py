@@ -7,16 +7,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, confusion_matrix, roc_auc_score
 
-from analyst.logistic import fit, local_rates, logit
-from analyst.partial import partial_area
-from analyst.prediction import Model
-from campaign.errors import InvalidQuery
+from analyst.statistics.logistic import fit, local_rates, logit
+from analyst.statistics.partial_auc import partial_area
+from analyst.statistics.performance import ModelPerformance
+from fss_ecdf.campaign.errors import InvalidQuery
 from tests.analyst.helpers import Array, scored, simulated, two_strata
 
 
-def model(n: int = 3000, seed: int = 0) -> tuple[Model, Array, Array]:
+def model(n: int = 3000, seed: int = 0) -> tuple[ModelPerformance, Array, Array]:
     release, scores, outcome = two_strata(n, seed)
-    return release.model(), scores, outcome
+    return release.performance(), scores, outcome
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -54,7 +54,7 @@ def test_the_regression_is_scikit_learn() -> None:
 
 def test_the_best_threshold_and_a_point_of_the_curve_are_those_of_a_loop() -> None:
     release, scores, outcome = two_strata(3000, epsilon=20.0)
-    mine = release.model()
+    mine = release.performance()
     tau = mine.negative.thresholds
     index = [(scores[outcome] > t).mean() - (scores[~outcome] > t).mean() for t in tau]
     at, best = mine.youden()
@@ -140,7 +140,7 @@ def test_slopes_of_estimates_are_derivatives_too() -> None:
     again: dict[str, list[float]] = {name: [] for name in rows}
     for _ in range(150):
         pick = rng.integers(0, scores.size, scores.size)
-        other = Model(
+        other = ModelPerformance(
             *(
                 _counted(curve, scores[pick], outcome[pick] == k)
                 for k, curve in enumerate((whole.negative, whole.positive))
@@ -164,7 +164,7 @@ def _counted(curve, scores: Array, mine: Array):  # type: ignore[no-untyped-def]
 
 def test_the_decision_curve() -> None:
     release, *_ = two_strata(4000, noise_seed=1)
-    curve = release.model().decision()
+    curve = release.performance().decision_curve()
     assert len(curve.thresholds) == 25
     columns = curve.columns()
     assert set(columns["treat_none"]) == {0.0}
@@ -174,9 +174,9 @@ def test_the_decision_curve() -> None:
         assert (high >= columns["net_benefit"]).all()
     for wrong in (0.0, 1.0):
         with pytest.raises(InvalidQuery, match="between 0 and 1"):
-            release.model().net_benefit(wrong)
+            release.performance().net_benefit(wrong)
         with pytest.raises(InvalidQuery, match="specificity lies"):
-            release.model().sensitivity_at(wrong)
+            release.performance().sensitivity_at(wrong)
 
 
 def test_scores_of_nought_and_one_are_inside() -> None:
@@ -188,8 +188,8 @@ def test_shares_have_fieller_s_intervals_with_the_noise_of_top_and_bottom() -> N
     false alarm of 1e-3. With the wrong sign of what they share it is held nearly always."""
     held = []
     release, *_ = two_strata(3000)
-    right = release.model().at(0.4)[2].value
+    right = release.performance().at(0.4)[2].value
     for noisy in simulated(release, 200):
-        low, high = noisy.model().at(0.4)[2].interval("noise")
+        low, high = noisy.performance().at(0.4)[2].interval("noise")
         held.append(low <= right <= high)
     assert 0.9 <= np.mean(held) < 0.995

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from analyst import public, uncertainty
+from analyst.estimation import public_constraints, uncertainty
 from analyst.options import Smoothing
 from analyst.release import Release
-from campaign.errors import TooNoisy
-from campaign.noise.choice import mechanism
-from campaign.noise.mechanism import SERVERS
-from campaign.noise.simulate import both_servers, largest_deviations
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import TooNoisy
+from fss_ecdf.campaign.noise.mechanism import SERVERS
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.simulate import both_servers, largest_deviations
 from tests.analyst.helpers import two_strata
 from tests.campaign.helpers import campaign
 
@@ -35,7 +35,7 @@ def test_conditioning_is_that_of_a_gaussian_written_out(name: str, strata: int) 
         strata=["a", "b", "c"][:strata],
         mechanism=name,
     )
-    facts, size, released = public.facts(spec), 1 << spec.bits, strata << spec.grid.bits
+    facts, size, released = public_constraints.public_constraints(spec), 1 << spec.bits, strata << spec.grid.bits
     at = np.arange(size)
     prefixes = SERVERS * spec.noise.covariance(at[:, np.newaxis], at)
     steps = np.eye(size) - np.eye(size, k=-1)
@@ -59,7 +59,7 @@ def test_conditioning_is_that_of_a_gaussian_written_out(name: str, strata: int) 
 def test_nobody_is_in_the_padding_and_everybody_somewhere(name: str) -> None:
     spec = campaign(strata=["no", "yes", "unknown"], mechanism=name)
     noise = both_servers(spec.noise, 1, spec.bits, np.random.default_rng(1))[0]
-    release = Release.of_whole(spec, 500, 500 * np.arange(1, noise.size + 1) / noise.size + noise)
+    release = Release.from_curve(spec, 500, 500 * np.arange(1, noise.size + 1) / noise.size + noise)
     if name == "slice-tree":
         release = Release(spec, 500, release.published)
     adjusted = release.adjusted

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from analyst import quantile, uncertainty
-from analyst.curve import Curve
+from analyst.estimation import uncertainty
+from analyst.statistics import quantile
+from analyst.statistics.curve import Curve
 from tests.analyst.test_intervals import WHOLE, releases
 from tests.campaign.helpers import campaign
 

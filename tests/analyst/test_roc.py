@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import ks_2samp, mannwhitneyu
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score, roc_curve
 
-from analyst.compare import mann_whitney_p
-from analyst.estimate import INTERVALS
-from analyst.roc import Roc
-from campaign.errors import InvalidQuery, TooNoisy
+from analyst.estimation.estimate import INTERVALS
+from analyst.statistics.compare import mann_whitney_p
+from analyst.statistics.roc import Roc
+from fss_ecdf.campaign.errors import InvalidQuery, TooNoisy
 from tests.analyst.helpers import publish, scored, two_strata
 
 
@@ -97,15 +97,15 @@ def test_two_areas_of_four_strata() -> None:
     scores, outcome = scored(6000, 3)
     group = np.random.default_rng(1).random(6000) < 0.5
     names = np.where(group, np.where(outcome, "yes", "no"), np.where(outcome, "other yes", "other no")).tolist()
-    compared = publish(spec, scores, names).compare_areas(("no", "yes"), ("other no", "other yes"))
+    compared = publish(spec, scores, names).compare_auc(("no", "yes"), ("other no", "other yes"))
     areas = [roc_auc_score(outcome[mine], scores[mine]) for mine in (group, ~group)]
     assert [row.value for row in compared.rows] == pytest.approx([*areas, areas[1] - areas[0]])
     with pytest.raises(InvalidQuery, match="four different strata"):
-        publish(spec, scores, names).compare_areas(("no", "yes"), ("no", "other yes"))
+        publish(spec, scores, names).compare_auc(("no", "yes"), ("no", "other yes"))
 
 
 def test_mann_whitney_without_noise_is_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyst.uncertainty.error_of_sum", lambda *_: 0.0)
+    monkeypatch.setattr("analyst.estimation.uncertainty.error_of_sum", lambda *_: 0.0)
     rng = np.random.default_rng(1)
     scores = np.round(rng.beta(2, 4, 3000), 2)
     outcome = rng.random(3000) < 0.3

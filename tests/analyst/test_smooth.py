@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
-from analyst import smooth
-from analyst.smooth import isotonic, tree
-from campaign.errors import InvalidQuery, NotSmoothed
-from campaign.noise.choice import mechanism
+from analyst.estimation import smooth
+from analyst.estimation.smooth import isotonic, tree
+from fss_ecdf.campaign.errors import InvalidQuery, SmoothingFailed
+from fss_ecdf.campaign.noise.registry import mechanism
 from servers.release.noise import NoiseTree
 
 TREES = ["slice-tree", "paper-tree"]
@@ -134,7 +134,7 @@ def test_the_two_norm_helps_on_poisson_data(name: str, factor: float) -> None:
 
 def test_what_cannot_be_solved_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     # a public total above n: nothing can bring the last count down
-    with pytest.raises(NotSmoothed, match="was not solved"):
+    with pytest.raises(SmoothingFailed, match="was not solved"):
         tree([1.0, 2.0, 3.0, 9.0], 5, mechanism="slice-tree")
 
 

@@ -6,9 +6,10 @@ from lifelines import KaplanMeierFitter, NelsonAalenFitter
 from lifelines.statistics import logrank_test
 from lifelines.utils import restricted_mean_survival_time
 
-from analyst import survival, uncertainty
+from analyst.estimation import uncertainty
 from analyst.release import Release
-from campaign.errors import InvalidCampaign, InvalidQuery, TooNoisy
+from analyst.statistics import survival
+from fss_ecdf.campaign.errors import InvalidCampaign, InvalidQuery, TooNoisy
 from tests.analyst.helpers import Array, publish
 from tests.campaign.helpers import campaign
 

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyst.curve import Curve
 from analyst.release import Release
-from analyst.trend import Trend, mann_whitney_p, summed
-from campaign.errors import InvalidQuery
-from campaign.noise.choice import mechanism
-from campaign.noise.simulate import both_servers
-from campaign.spec import Campaign
-from campaign.waves import planned
+from analyst.statistics.curve import Curve
+from analyst.statistics.trend import Trend, mann_whitney_p, sum_releases
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidQuery
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.simulate import both_servers
+from fss_ecdf.campaign.release import ReleaseName, releases_of
 from tests.campaign.helpers import campaign
 
 DAYS = {"kind": "linear", "values": "integer", "from": 0, "to": 60, "step": 1}
 
 
 def weekly(count: int, pooled: list[dict[str, Any]] | None = None, **changes: Any) -> Campaign:
-    waves = {"every": "by hand", "count": count, "pooled": pooled or []}
+    waves = {"every": "manual", "count": count, "pooled": pooled or []}
     return campaign(waves=waves, grid=DAYS, min_uploads=10, **changes)
 
 
@@ -34,14 +34,14 @@ def drawn(epsilon: float, bits: int) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def simulated(of: Campaign, values: np.ndarray[Any, Any], epsilon: float) -> Release:
-    counts = np.cumsum(np.bincount(of.place(values).positions, minlength=1 << of.bits))
+    counts = np.cumsum(np.bincount(of.to_positions(values).positions, minlength=1 << of.bits))
     published = counts + next(drawn(epsilon, of.bits))
-    return Release.of_whole(of.released(((epsilon, 1),)), len(values), published, True)
+    return Release.from_curve(of.released(((epsilon, 1),)), len(values), published, True)
 
 
 def trend_of(of: Campaign, weeks: list[np.ndarray[Any, Any]]) -> Trend:
     assert of.waves is not None
-    plans = planned(of.waves, of.epsilon, of.min_uploads, [len(week) for week in weeks])
+    plans = releases_of(of.waves, of.epsilon, of.min_uploads, [len(week) for week in weeks])
     releases = {
         plan.name: simulated(of, np.concatenate([weeks[k - 1] for k in plan.waves]), plan.epsilon) for plan in plans
     }
@@ -54,10 +54,10 @@ def waits(count: int, mean: float, rng: np.random.Generator) -> np.ndarray[Any, 
 
 def test_running_sums_have_exactly_the_errors_of_their_parts() -> None:
     rng = np.random.default_rng(0)
-    of = weekly(4, [{"at": 2, "epsilon": 5.0}])
+    of = weekly(4, [{"through": 2, "epsilon": 5.0}])
     trend = trend_of(of, [waits(200, 20, rng) for _ in range(4)])
-    whole = trend.running()
-    parts = [trend.releases[name] for name in ("pooled 2", "wave 3", "wave 4")]
+    whole = trend.cumulative()
+    parts = [trend.releases[ReleaseName.parse(name)] for name in ("pooled 2", "wave 3", "wave 4")]
     np.testing.assert_array_equal(whole.published, sum(part.published for part in parts))
     assert whole.n == 800
     variance = sum(part.campaign.noise.variance(np.arange(61)) for part in parts)
@@ -68,9 +68,9 @@ def test_running_sums_have_exactly_the_errors_of_their_parts() -> None:
         rtol=0.05,
         atol=1e-9,
     )
-    assert trend.running(1) is trend.releases["wave 1"]
+    assert trend.cumulative(1) is trend.releases[ReleaseName("wave", 1)]
     with pytest.raises(InvalidQuery):
-        trend.running(0)
+        trend.cumulative(0)
 
 
 def test_the_error_of_a_running_curve_is_what_it_says() -> None:
@@ -79,8 +79,8 @@ def test_the_error_of_a_running_curve_is_what_it_says() -> None:
     noise = both_servers(of.noise, 10_000, of.bits, np.random.default_rng(3)).reshape(2000, 5, -1)
     errors = []
     for row in noise:
-        parts = [(1.0, Release.of_whole(of, 0, one)) for one in row]
-        errors.append(summed(of, parts).published[[10, 31, 44]])
+        parts = [(1.0, Release.from_curve(of, 0, one)) for one in row]
+        errors.append(sum_releases(of, parts).published[[10, 31, 44]])
     found = np.var(errors, axis=0)
     np.testing.assert_allclose(found, 2 * 5 * of.noise.variance([10, 31, 44]), rtol=0.15)
 
@@ -118,25 +118,25 @@ def test_alerts_come_when_a_share_leaves_its_limits_and_rarely_otherwise() -> No
     false = 0
     for _ in range(60):
         weeks = [np.where(rng.random(150) < 0.5, 10, 40) for _ in range(6)]
-        false += bool(trend_of(of, weeks).shares(20, limits=(0.5, 1.0)).alerts)
+        false += bool(trend_of(of, weeks).fractions(20, limits=(0.5, 1.0)).alerts)
     assert false <= 9
     weeks = [np.where(rng.random(400) < share, 10, 40) for share in (0.6, 0.6, 0.6, 0.3, 0.6, 0.6)]
-    told = trend_of(of, weeks).shares(20, limits=(0.5, 1.0))
+    told = trend_of(of, weeks).fractions(20, limits=(0.5, 1.0))
     assert told.alerts == [4]
     assert told.columns()["outside"] == [False, False, False, True, False, False]
     with pytest.raises(InvalidQuery):
-        trend_of(of, weeks).shares(20, limits=(0.9, 0.1))
+        trend_of(of, weeks).fractions(20, limits=(0.9, 0.1))
 
 
 def test_quantiles_over_time_and_waves_that_are_too_noisy() -> None:
     rng = np.random.default_rng(8)
     of = weekly(3, strata=["urgent", "other"])
     weeks = [(waits(300, 20, rng), ["urgent" if k % 2 else "other"] * 300) for k in range(3)]
-    releases, plans = {}, planned(of.waves, 1.0, 10, [300] * 3)  # type: ignore[arg-type]
+    releases, plans = {}, releases_of(of.waves, 1.0, 10, [300] * 3)  # type: ignore[arg-type]
     for plan, (values, strata) in zip(plans, weeks, strict=True):
-        counts = np.cumsum(np.bincount(of.place(values, strata).positions, minlength=1 << of.bits))
-        noise = both_servers(of.noise, 1, of.bits, np.random.default_rng(plan.at))[0]
-        releases[plan.name] = Release.of_whole(of, 300, counts + noise, True)
+        counts = np.cumsum(np.bincount(of.to_positions(values, strata).positions, minlength=1 << of.bits))
+        noise = both_servers(of.noise, 1, of.bits, np.random.default_rng(plan.through))[0]
+        releases[plan.name] = Release.from_curve(of, 300, counts + noise, True)
     trend = Trend(of, plans, releases, {1: "2026-01-08T00:00:00Z"})
     table = trend.quantiles([0.5], "urgent")
     assert [row.get("value") is None for row in table.rows] == [True, False, True]
@@ -148,4 +148,4 @@ def test_quantiles_over_time_and_waves_that_are_too_noisy() -> None:
     assert abs(row["value"] - np.median(weeks[1][0])) <= 4
     assert "nan" not in table.to_csv()
     assert table.plot().ax_.get_xlabel() == "wave"
-    assert trend.shares(20, "urgent").plot().ax_.get_ylabel() == "share at or below 20"
+    assert trend.fractions(20, "urgent").plot().ax_.get_ylabel() == "share at or below 20"

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from analyst import bands, uncertainty
-from analyst.estimate import sample_variance
-from campaign.errors import InvalidCampaign, InvalidQuery
-from campaign.noise.choice import mechanism
-from campaign.noise.mechanism import SERVERS
+from analyst.estimation import bands, uncertainty
+from analyst.estimation.estimate import sample_variance
+from fss_ecdf.campaign.errors import InvalidCampaign, InvalidQuery
+from fss_ecdf.campaign.noise.mechanism import SERVERS
+from fss_ecdf.campaign.noise.registry import mechanism
 from tests.analyst import coverage
 from tests.analyst.coverage_cases import SCORE_CASES, SURVIVAL_CASES, VALUE_CASES, Case
 from tests.analyst.helpers import one_stratum, two_strata

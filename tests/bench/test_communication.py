@@ -23,9 +23,9 @@ from bench.communication.protocols import Study, both_pairs, study_campaign
 from bench.communication.run import measure, run_all
 from bench.communication.tables import all_tables, summary
 from bench.communication.traffic import OURS, BaselinePair, Counted, Run
-from campaign.errors import InvalidUpload, Problem
-from harness.proxy import Count, Proxy, Records
+from fss_ecdf.campaign.errors import InvalidUpload, Problem
 from servers.release.noise import NoiseTree
+from tests.harness.proxy import Count, Proxy, Records
 
 pytestmark = pytest.mark.slow
 
@@ -238,8 +238,8 @@ def test_all_protocols_greet_alike(pairs: tuple[Counted, Counted]) -> None:
                 await client.post(base)
 
         urls = [f"{base}/v1/campaigns/a", "https://127.0.0.1:1/v1/campaigns/a"]
-        with dealer.Sites(urls, "token", ours.pair.folder / "ca.pem", attempts=1) as sites:
-            assert 100 < greeting(sites.fetch) == greeting(lambda: asyncio.run(ask()))
+        with dealer.ServerPair(urls, "token", ours.pair.folder / "ca.pem", attempts=1) as sites:
+            assert 100 < greeting(sites.fetch_campaign) == greeting(lambda: asyncio.run(ask()))
 
 
 def hang_up(listener: socket.socket) -> int:

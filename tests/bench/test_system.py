@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench.docs import figures_table
-from harness.postgres import NoPostgres, programs
 from tests.bench.test_core import run
+from tests.harness.postgres import NoPostgres, programs
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
 
 LINEAR = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
@@ -14,7 +14,7 @@ def fields(**changes: Any) -> dict[str, Any]:
         "question": "What risk does the model give your patients?",
         "grid": LINEAR,
         "epsilon": 1.0,
-        "checked": False,
+        "check_keys": False,
         **changes,
     }
     return {key: value for key, value in whole.items() if value is not ...}

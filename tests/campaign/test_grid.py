@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from campaign.errors import InvalidCampaign, InvalidValue
-from campaign.grid import ExplicitGrid, LinearGrid, LogGrid
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidCampaign, InvalidValue
+from fss_ecdf.campaign.grid import ExplicitGrid, LinearGrid, LogGrid
 from tests.campaign.helpers import campaign, fields
 
 Grids = LinearGrid | LogGrid | ExplicitGrid
@@ -37,13 +37,13 @@ def test_thresholds_are_the_doubles_people_mean() -> None:
 
 def test_a_tie_belongs_to_the_threshold() -> None:
     for i, tau in enumerate(TENTHS.all_thresholds):
-        assert TENTHS.place([float(tau)]).index.tolist() == [i]
-        assert TENTHS.place([float(np.nextafter(tau, 2))]).index.tolist() == [min(i + 1, 8)]
-        assert TENTHS.place([float(np.nextafter(tau, -2))]).index.tolist() == [i]
+        assert TENTHS.to_indices([float(tau)]).index.tolist() == [i]
+        assert TENTHS.to_indices([float(np.nextafter(tau, 2))]).index.tolist() == [min(i + 1, 8)]
+        assert TENTHS.to_indices([float(np.nextafter(tau, -2))]).index.tolist() == [i]
 
 
 def test_values_outside_are_clipped_and_counted() -> None:
-    placed = TENTHS.place([-5.0, 0.05, 0.1, 0.9, 0.91, 1e300])
+    placed = TENTHS.to_indices([-5.0, 0.05, 0.1, 0.9, 0.91, 1e300])
     assert placed.index.tolist() == [0, 0, 0, 8, 8, 8]
     assert (placed.below, placed.above) == (2, 2)
 
@@ -67,7 +67,7 @@ def test_index_equals_brute_force(g: Grids, data: st.DataObject) -> None:
     taus = g.all_thresholds
     near = [float(f(t)) for t in taus[:: max(1, taus.size // 8)] for f in (float, _up, _down)]
     xs = near + data.draw(st.lists(st.floats(-1e10, 1e10), max_size=20))
-    placed = g.place(xs)
+    placed = g.to_indices(xs)
     assert placed.index.tolist() == [brute_force(g, x) for x in xs]
     assert placed.below == sum(x < taus[0] for x in xs)
     assert placed.above == sum(x > taus[-1] for x in xs)
@@ -84,7 +84,7 @@ def _down(t: float) -> float:
 def test_a_grid_of_two_to_the_32() -> None:
     g = grid(kind="linear", values="integer", **{"from": 0, "to": 2**32 - 1, "step": 1})
     assert (g.size, g.bits) == (2**32, 32)
-    assert g.place([0, 2**31, 2**32 - 1, 2**40]).index.tolist() == [0, 2**31, 2**32 - 1, 2**32 - 1]
+    assert g.to_indices([0, 2**31, 2**32 - 1, 2**40]).index.tolist() == [0, 2**31, 2**32 - 1, 2**32 - 1]
 
 
 def test_grids_are_equal_by_their_fields() -> None:
@@ -111,7 +111,7 @@ def test_dates() -> None:
     g = grid(kind="linear", values="date", **{"from": "2024-02-27", "to": "2024-03-05", "step": 1})
     assert g.size == 8
     values = ["2024-02-29", date(2024, 3, 1), "2024-03-01T15:30:00", datetime(2024, 3, 5, 23, 59), "2025-01-01"]
-    placed = g.place(values)
+    placed = g.to_indices(values)
     assert placed.index.tolist() == [2, 3, 3, 7, 7]
     assert placed.above == 1
     assert [g.label(i) for i in (0, 2, 3)] == ["2024-02-27", "2024-02-29", "2024-03-01"]
@@ -149,11 +149,11 @@ def test_bad_values_name_their_row(values: str, bad: object, message: str) -> No
     g = grid(kind="linear", values=values, step=1, **ends)
     good = "2024-05-05" if values == "date" else 1
     with pytest.raises(InvalidValue, match=message):
-        g.place([good, bad, good])
+        g.to_indices([good, bad, good])
     array = np.array([1.0, np.nan])
     if values == "float":
         with pytest.raises(InvalidValue, match="row 2: nan"):
-            g.place(array)
+            g.to_indices(array)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_one_grid_has_one_digest() -> None:
 def test_a_date_grid_takes_no_bare_numbers() -> None:
     g = grid(kind="linear", values="date", **{"from": "2024-02-27", "to": "2024-03-05", "step": 1})
     with pytest.raises(InvalidValue, match="row 1: 19800 is not a date"):
-        g.place(np.array([19800]))
+        g.to_indices(np.array([19800]))
 
 
 def test_any_threshold_reads_the_step_function() -> None:

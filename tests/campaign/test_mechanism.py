@@ -11,12 +11,12 @@ from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from campaign.errors import InvalidCampaign
-from campaign.noise import tables
-from campaign.noise.choice import mechanism
-from campaign.noise.mechanism import Mechanism
-from campaign.noise.paper_tree import ExactPaperTree, PaperTree
-from campaign.noise.slice_tree import SliceTree, slice_profile
+from fss_ecdf.campaign.errors import InvalidCampaign
+from fss_ecdf.campaign.noise import tables
+from fss_ecdf.campaign.noise.mechanism import Mechanism
+from fss_ecdf.campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.slice_tree import SliceTree, slice_profile
 
 ALL = [SliceTree, PaperTree, ExactPaperTree]
 every_mechanism = pytest.mark.parametrize("kind", ALL, ids=lambda k: k.name)

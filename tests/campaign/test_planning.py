@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from campaign.errors import InvalidCampaign
-from campaign.noise.planning import epsilon_for, expected_errors, parties_for
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.errors import InvalidCampaign
+from fss_ecdf.campaign.noise.planning import expected_errors, required_epsilon, required_n
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree
 
 
@@ -27,11 +27,11 @@ def test_point_error_and_band_against_two_real_noise_trees() -> None:
 
 
 def test_plans_are_consistent() -> None:
-    n = parties_for(0.01, thresholds=500, epsilon=0.5, strata=2)
+    n = required_n(0.01, thresholds=500, epsilon=0.5, strata=2)
     assert expected_errors(n=n, thresholds=500, epsilon=0.5, strata=2).point == pytest.approx(0.01, rel=1e-2)
-    epsilon = epsilon_for(0.01, n=n, thresholds=500, strata=2)
+    epsilon = required_epsilon(0.01, n=n, thresholds=500, strata=2)
     assert epsilon == pytest.approx(0.5, rel=1e-2)
-    tiny = epsilon_for(0.1, n=10**7, thresholds=500)
+    tiny = required_epsilon(0.1, n=10**7, thresholds=500)
     assert tiny < 0.05
 
 
@@ -61,6 +61,6 @@ def test_bad_plans() -> None:
     with pytest.raises(InvalidCampaign, match="got n = 0"):
         expected_errors(n=0, thresholds=16, epsilon=1.0)
     with pytest.raises(InvalidCampaign, match="between 0 and 1, got 2"):
-        parties_for(2, thresholds=16, epsilon=1.0)
+        required_n(2, thresholds=16, epsilon=1.0)
     with pytest.raises(InvalidCampaign, match="no epsilon up to 20"):
-        epsilon_for(1e-40, n=10, thresholds=16)
+        required_epsilon(1e-40, n=10, thresholds=16)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from campaign.noise.choice import mechanism
-from campaign.noise.mechanism import Mechanism
-from campaign.noise.paper_tree import ExactPaperTree, PaperTree
-from campaign.noise.simulate import noise_curves
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.noise.mechanism import Mechanism
+from fss_ecdf.campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.simulate import noise_curves
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from servers.release.noise import NoiseTree
 
 KINDS = [SliceTree, PaperTree, ExactPaperTree]

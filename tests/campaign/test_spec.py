@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
-from campaign.spec import Campaign, check_digest, from_base64url, new_id, to_base64url
-from campaign.text import is_text
 from fss import Scheme
+from fss_ecdf.campaign.campaign import Campaign, check_digest, from_base64url, new_id, to_base64url
+from fss_ecdf.campaign.errors import DigestMismatch, InvalidCampaign, InvalidQuery, InvalidValue
+from fss_ecdf.campaign.text import is_text
 from tests.campaign.helpers import LINEAR, campaign
 
 
@@ -20,14 +20,14 @@ def test_frozen_digest() -> None:
     """Stored campaigns depend on it."""
     pledges = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E", "hpke_key": "A" * 42 + "I"}] * 2
     times = {"opens": "2026-01-01T00:00:00Z", "closes": "2026-06-30T20:00:00+02:00"}
-    frozen = campaign(strata=["no", "yes"], servers=pledges, checked=True, **times)
+    frozen = campaign(strata=["no", "yes"], server_commitments=pledges, check_keys=True, **times)
     assert frozen.canonical.decode() == (
-        '{"admission":"open","checked":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
+        '{"admission":"open","check_keys":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
         '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
-        '"kem":"x25519","kind":"distribution","max_instances":1,"max_uploads":1000000,"mechanism":"slice-tree",'
+        '"kem":"x25519","kind":"distribution","max_uploads":1000000,"max_values_per_person":1,"mechanism":"slice-tree",'
         '"min_uploads":100,"opens":"2026-01-01T00:00:00Z",'
-        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","seal":"by-consent",'
-        '"servers":[{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
+        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","seal":"by-agreement",'
+        '"server_commitments":[{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
@@ -35,7 +35,7 @@ def test_frozen_digest() -> None:
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
         '"title":"Risk score","unit":"","value_name":"","waves":null}'
     )
-    assert to_base64url(frozen.digest) == "Rj-B0zhfh0411p9K456-jkn866IP-08pH6284HKSgfg"
+    assert to_base64url(frozen.digest) == "oRJEZ6IwfKJNku5X42m_tudpD9wYfQWqr_A8xa31Q0U"
 
 
 text = st.text(st.characters(exclude_categories=["C", "Z", "M"]), min_size=1, max_size=40).filter(is_text)
@@ -76,7 +76,7 @@ def test_json_and_toml_are_the_same_campaign(**chosen: Any) -> None:
         {"scheme": "dpf"},
         {"min_uploads": 7},
         {"max_uploads": 7000},
-        {"max_instances": 2},
+        {"max_values_per_person": 2},
         {"admission": "invited"},
         {"admission": "sites"},
         {"closes": "2026-01-01T00:00:00Z", "seal": "at-closing"},
@@ -96,7 +96,7 @@ def test_every_field_is_in_the_digest(change: dict[str, Any]) -> None:
         ({"question": ...}, "question: Field required"),
         ({"epsilon": 0.0}, "epsilon: Input should be greater than 0"),
         ({"epsilon": 1e-4}, "epsilon must be at least 0.01 for each value"),
-        ({"epsilon": 1.0, "max_instances": 2000}, "got 1 for 2000"),
+        ({"epsilon": 1.0, "max_values_per_person": 2000}, "got 1 for 2000"),
         ({"epsilon": float("nan")}, "epsilon"),
         ({"epsilon": "1"}, "epsilon: Input should be a valid number"),
         ({"reserve": -1.0}, "reserve: Input should be greater than or equal to 0"),
@@ -160,10 +160,14 @@ def test_it_is_frozen() -> None:
 def test_positions_put_the_stratum_in_front() -> None:
     three = campaign(strata=["a", "b", "c"])
     assert (three.grid.bits, three.stratum_bits, three.bits) == (7, 2, 9)
-    placed = three.place([0.0, 0.5, 1.0, 2.0], ["a", "b", "c", "c"])
+    placed = three.to_positions([0.0, 0.5, 1.0, 2.0], ["a", "b", "c", "c"])
     assert placed.positions.tolist() == [0, 128 + 50, 256 + 100, 256 + 100]
     assert placed.clipped == 1
     assert three.position(1, np.array([-1, 3])).tolist() == [127, 131]
+    strata, index = three.strata_and_indices(placed.positions)
+    assert (strata.tolist(), index.tolist()) == ([0, 1, 2, 2], [0, 50, 100, 100])
+    assert three.position(strata, index).tolist() == placed.positions.tolist()
+    assert three.position(3, 0) == 3 * 128
     assert three.key_type(1).scheme is Scheme.DCF
     with pytest.raises(InvalidQuery, match="'d' is not one of 'a', 'b', 'c'"):
         three.stratum("d")
@@ -175,7 +179,7 @@ def test_positions_put_the_stratum_in_front() -> None:
 )
 def test_bad_strata(strata: list[str] | None, message: str) -> None:
     with pytest.raises(InvalidValue, match=message):
-        campaign(strata=["a", "b"]).place([0.1, 0.2], strata)
+        campaign(strata=["a", "b"]).to_positions([0.1, 0.2], strata)
 
 
 def test_a_mismatch_names_both_digests() -> None:

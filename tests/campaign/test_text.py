@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from campaign.errors import InvalidCampaign, InvalidQuery, from_document
-from campaign.text import FORBIDDEN, all_shown, check_text, is_address, is_text, shown, spreadsheet_cell
-from campaign.wire import NewSite, read
+from fss_ecdf.campaign.errors import InvalidCampaign, InvalidQuery, from_document
+from fss_ecdf.campaign.json_messages import NewSite, read
+from fss_ecdf.campaign.text import FORBIDDEN, all_shown, check_text, is_address, is_text, shown, spreadsheet_cell
 from tests.campaign.helpers import campaign
 from tests.vectors import make_texts
 

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from campaign.envelopes import (
-    Shares,
+from fss import dcf
+from fss.proof import proof_bytes
+from fss_ecdf.campaign.binary_messages import (
+    ShareMessage,
     Uploads,
     decode_shares,
     decode_uploads,
@@ -20,14 +22,12 @@ from campaign.envelopes import (
     upload_bytes,
     upload_rows,
 )
-from campaign.errors import DigestMismatch, InvalidQuery, InvalidUpload, PeerMismatch
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import EcdfAnswer, ShareQuery, read
-from fss import dcf
-from fss.proof import proof_bytes
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import DigestMismatch, InvalidPeerResponse, InvalidQuery, InvalidUpload
+from fss_ecdf.campaign.json_messages import EcdfResponse, ShareQuery, read
 from tests.campaign.helpers import campaign
 
-CAMPAIGN, CHECKED = campaign(), campaign(checked=True)
+CAMPAIGN, CHECKED = campaign(), campaign(check_keys=True)
 RNG = np.random.default_rng(1)
 
 
@@ -75,7 +75,7 @@ def test_an_envelope_round_trips() -> None:
         (ENVELOPE[:64] + ENVELOPE[64 : 64 + ENTRY] * 3, "the same id"),
         (ENVELOPE[:112] + b"\xff" * 8 + ENVELOPE[120:], "key version 255 is not known"),
         (ENVELOPE[:112] + b"\1" + ENVELOPE[113:], "key version 1 is not known"),
-        (ENVELOPE[:127] + b"\xff" + ENVELOPE[128:], "key 0, word 0: expected a top bit equal to party 0"),
+        (ENVELOPE[:127] + b"\xff" + ENVELOPE[128:], "key 0, word 0: expected a top bit equal to server 0"),
         (ENVELOPE[:-8] + b"\xff" * 8, "key 2, word .*: expected an element of Z_p"),
     ],
 )
@@ -169,14 +169,14 @@ def test_any_bytes_decode_to_themselves_or_are_a_problem(data: bytes, proved: bo
 
 
 def test_shares_round_trip() -> None:
-    sent = Shares(1, b"s" * 32, 12345, RNG.integers(0, 2**61 - 1, 9, dtype=np.uint64))
+    sent = ShareMessage(1, b"s" * 32, 12345, RNG.integers(0, 2**61 - 1, 9, dtype=np.uint64))
     data = encode_shares(CAMPAIGN, sent)
     got = decode_shares(data, CAMPAIGN, 1, 9)
-    assert (got.party, got.key_set, got.uploads) == (1, b"s" * 32, 12345)
+    assert (got.server, got.key_set, got.uploads) == (1, b"s" * 32, 12345)
     assert np.array_equal(got.elements, sent.elements)
     assert encode_shares(CAMPAIGN, got) == data
     for party, count, bad in ((0, 9, data), (1, 8, data), (1, 9, data[:-8] + b"\xff" * 8), (1, 9, b"x" + data[1:])):
-        with pytest.raises(PeerMismatch):
+        with pytest.raises(InvalidPeerResponse):
             decode_shares(bad, CAMPAIGN, party, count)
     with pytest.raises(DigestMismatch):
         decode_shares(data, campaign(title="Other"), 1, 9)
@@ -207,19 +207,19 @@ def test_json_messages_are_strict() -> None:
 
 
 def test_answers_carry_signed_counts() -> None:
-    answer = EcdfAnswer(
+    answer = EcdfResponse(
         digest=CAMPAIGN.digest,
         n=10,
         epsilon=1.0,
         mechanism="slice-tree",
-        checked=True,
+        check_keys=True,
         stratum="all",
         thresholds=[0.5, 1.0],
         counts=[-3, 12],
         standard_errors=[2.5, 0.0],
     )
-    assert read(EcdfAnswer, answer.to_json()) == answer
+    assert read(EcdfResponse, answer.to_json()) == answer
     with pytest.raises(InvalidQuery, match="same length"):
-        read(EcdfAnswer, {**answer.model_dump(mode="json"), "counts": [1]})
+        read(EcdfResponse, {**answer.model_dump(mode="json"), "counts": [1]})
     with pytest.raises(InvalidQuery, match="finite"):
-        read(EcdfAnswer, answer.to_json().replace("2.5", "1e999"))
+        read(EcdfResponse, answer.to_json().replace("2.5", "1e999"))

@@ -24,13 +24,13 @@ from typing import Self
 
 import httpx
 
-from campaign.spec import Campaign
-from harness.live import Pair
-from harness.nursery import Forked, Nursery
-from harness.ports import free_ports
+from fss_ecdf.campaign.campaign import Campaign
 from servers.storage.waves import SEALED
 from tests.chaos.model import Batch, Broken
 from tests.chaos.operations import new_batch
+from tests.harness.fork_server import Forked, ForkServer
+from tests.harness.ports import free_ports
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign
 
 KINDS = ("instant", "torn", "smeared", "spoiled")
@@ -39,7 +39,7 @@ KINDS = ("instant", "torn", "smeared", "spoiled")
 class Busy:
     """Two servers that are kept busy: uploads all the time, a sealing now and then. Both acknowledged `stored`."""
 
-    def __init__(self, pair: Pair, seed: int) -> None:
+    def __init__(self, pair: LivePair, seed: int) -> None:
         self._pair, self._rng = pair, random.Random(seed)
         self._stop, self._thread = threading.Event(), threading.Thread(target=self._work)
         self.stored: set[tuple[bytes, bytes]] = set()
@@ -73,8 +73,8 @@ class Busy:
 def try_copies(folder: Path, count: int, seed: int) -> Counter[str]:
     """Take so many copies and start a server on each; counts what came of them."""
     rng, outcomes = random.Random(seed), Counter[str]()
-    nursery = Nursery()
-    pair = Pair(folder, workers="1")
+    nursery = ForkServer()
+    pair = LivePair(folder, workers="1")
     pair.nursery = nursery
     try:
         with pair, Busy(pair, seed) as busy:
@@ -96,7 +96,7 @@ def try_copies(folder: Path, count: int, seed: int) -> Counter[str]:
     return outcomes
 
 
-def _copy(pair: Pair, role: int, target: Path, kind: str, rng: random.Random) -> None:
+def _copy(pair: LivePair, role: int, target: Path, kind: str, rng: random.Random) -> None:
     source, process = pair.folder / f"server{role}", pair.processes[role]
     assert isinstance(process, Forked)
     if kind == "smeared":
@@ -144,7 +144,7 @@ def _spoil(path: Path, rng: random.Random) -> None:
     path.write_bytes(data)
 
 
-def _start_on(copy: Path, nursery: Nursery, stored: set[tuple[bytes, bytes]]) -> str:
+def _start_on(copy: Path, nursery: ForkServer, stored: set[tuple[bytes, bytes]]) -> str:
     """What a server says that is started there: that it is ready, or what is damaged."""
     port, _ = free_ports()
     config, log = copy / "server.toml", copy / "log"

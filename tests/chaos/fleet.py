@@ -19,14 +19,14 @@ from typing import Any
 import httpx
 import numpy as np
 
-from campaign.envelopes import UPLOAD_TYPE, upload_rows
-from campaign.sealed_uploads import seal_upload
-from client.tokens import hash_token, new_token
-from harness.dask import Dask
-from harness.fleet import Fleet
-from harness.live import envelopes, name
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE, upload_rows
+from fss_ecdf.campaign.sealed_uploads import seal_upload
+from fss_ecdf.net.tokens import hash_token, new_token
 from servers.release.noise import NoiseTree
 from tests.chaos.model import Batch, Broken, Model
+from tests.harness.dask import Dask
+from tests.harness.fleet import Fleet
+from tests.harness.server_pair import envelopes, name
 from tests.servers.conftest import new_campaign
 
 PATIENCE_S = 300
@@ -207,7 +207,7 @@ class Play:
                 token = self._fleet.upload_tokens[self._campaign.id]
                 with self._fleet.client(role, token, timeout=10) as client:
                     path = f"/v1/campaigns/{name(self._campaign)}/uploads"
-                    sealed = seal_upload(self._campaign, role, data)
+                    sealed = seal_upload(self._campaign, role, data, token)
                     answer = client.post(path, content=sealed, headers={"Content-Type": UPLOAD_TYPE})
                 if answer.status_code == 200 and answer.json() == {"failures": []}:
                     self._model.upload_acknowledged(role, ids)

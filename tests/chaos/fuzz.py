@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from campaign.envelopes import (
-    Shares,
+from dealer.receipt import DONE, Receipt, open_receipt
+from fss import FssError, KeyBatch, field
+from fss_ecdf.campaign.binary_messages import (
+    ShareMessage,
     Uploads,
     decode_shares,
     decode_uploads,
@@ -23,15 +25,21 @@ from campaign.envelopes import (
     stored_bytes,
     upload_rows,
 )
-from campaign.errors import Problem, parse_problem
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import GroupsQuery, Message, NewCampaign, PeerGroupsQuery, ShareQuery, UploadResult, read
-from dealer.receipt import DONE, Receipt, opened
-from fss import FssError, KeyBatch, field
-from harness.live import envelopes
-from servers.lifecycle.seal_wire import Agreed, Frozen, Step
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import Problem, parse_problem
+from fss_ecdf.campaign.json_messages import (
+    Message,
+    NewCampaign,
+    PeerScoreGroupsQuery,
+    ScoreGroupsQuery,
+    ShareQuery,
+    UploadResponse,
+    read,
+)
+from servers.lifecycle.seal_messages import Agreed, Frozen, Step
 from tests.campaign.helpers import campaign, fields
 from tests.chaos.model import Broken
+from tests.harness.server_pair import envelopes
 
 Decode = Callable[[bytes], Any]
 Encode = Callable[[Any], bytes]
@@ -163,7 +171,7 @@ def _value_replaced(data: bytearray, rng: np.random.Generator) -> bytearray:
 
 def envelope_target() -> Target:
     """What anybody with a token can send to a server, with proofs."""
-    c = campaign(strata=["no", "yes"], checked=True)
+    c = campaign(strata=["no", "yes"], check_keys=True)
     seeds = [data for n in (1, 2, 3) for data in envelopes(c, np.arange(n))]
     both = [envelopes(campaign(id=bytes(32)), np.arange(1))[0]]
     return Target("upload", seeds + both, partial(_decoded, campaign=c), partial(encode_uploads, c))
@@ -194,23 +202,23 @@ def other_targets(folder: Path) -> list[Target]:
     c = campaign()
     keys = [envelopes(c, np.arange(n))[0] for n in (1, 2)]
     bare = [decode_uploads(data, c, 0).keys.to_bytes() for data in keys]
-    shares = Shares(1, bytes(32), 7, np.arange(5, dtype=np.uint64))
+    shares = ShareMessage(1, bytes(32), 7, np.arange(5, dtype=np.uint64))
     frozen, step = Frozen("frozen", 3, c.digest, 7), Step(3, c.digest, bytes(32), bytes(range(48)))
     digest = to_base64url(c.digest)
     return [
         Target(
-            "shares", [encode_shares(c, shares)], partial(decode_shares, campaign=c, party=1, count=5),
+            "shares", [encode_shares(c, shares)], partial(decode_shares, campaign=c, server=1, count=5),
             partial(encode_shares, c),
         ),
         Target("keys", bare, partial(KeyBatch.from_bytes, binder=c.id), KeyBatch.to_bytes, (FssError,)),
         Target("frozen uploads", [frozen.encode()], Frozen.decode, Frozen.encode),
         Target("step of a sealing", [step.encode()], Step.decode, Step.encode),
         _message(ShareQuery, {"digest": digest, "positions": [1, 2]}, {"digest": digest, "positions": "all"}),
-        _message(GroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5}),
-        _message(PeerGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5, "digest": digest}),
+        _message(ScoreGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5}),
+        _message(PeerScoreGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5, "digest": digest}),
         _text("new campaign", [_created(c)], _from_created, _created),
-        _message(UploadResult, {"failures": [{"id": "x", "code": "upload-conflict", "detail": "y"}]}),
-        _message(Agreed, {"count": 3, "checksum": digest, "orphans": 0}),
+        _message(UploadResponse, {"failures": [{"id": "x", "code": "upload-conflict", "detail": "y"}]}),
+        _message(Agreed, {"count": 3, "checksum": digest, "unmatched": 0}),
         _text("campaign as JSON", [c.to_json().encode(), _rich().canonical], Campaign.from_json, _canonical),
         _text("campaign as TOML", [c.to_toml().encode(), _rich().to_toml().encode()], _from_toml, _to_toml),
         _text("problem", [json.dumps(Problem("x").document()).encode()], parse_problem, _problem_again),
@@ -259,14 +267,14 @@ def _problem_again(problem: Problem | None) -> bytes:
 
 def _receipt(path: Path) -> Target:
     token, rand = "token", bytes
-    with opened(path, "campaign", token, rand) as fresh:
+    with open_receipt(path, "campaign", token, rand) as fresh:
         fresh.take("00" * 32, 3, 2)
         fresh.note([0], DONE)
     seed = path.read_bytes()
 
     def decode(data: bytes) -> Receipt:
         path.write_bytes(data)
-        with opened(path, "campaign", token, rand) as kept:
+        with open_receipt(path, "campaign", token, rand) as kept:
             return kept
 
     def encode(receipt: Receipt) -> bytes:

@@ -9,6 +9,7 @@
     withdrawn   stores, and says that the party had withdrawn it
     conflict    stores nothing, and says that the id is taken
     closed      stores, and says that the wave has closed
+    unknown     stores, and says that the token is not known
     nonsense    stores, and answers 200 with something that means nothing
     slow        does it when the party has given up waiting
 
@@ -29,12 +30,15 @@ from typing import Self
 
 import httpx
 
-from campaign.envelopes import UPLOAD_ID_BYTES
-from campaign.errors import Problem, Unavailable, UploadConflict, UploadWithdrawn, WaveClosed
-from harness.live import Pair
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
+from fss_ecdf.campaign.campaign import DIGEST_BYTES, from_base64url, to_base64url
+from fss_ecdf.campaign.confirmations import confirmation
+from fss_ecdf.campaign.errors import NotAuthenticated, NotReady, Problem, UploadConflict, UploadWithdrawn, WaveClosed
+from fss_ecdf.net.server_identity import Identity
+from tests.harness.server_pair import IDENTITIES, LivePair
 
 NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like
-LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "closed", "nonsense", "slow")
+LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "closed", "unknown", "nonsense", "slow")
 SLOW_S = 0.6
 
 Reply = tuple[int, bytes]
@@ -44,8 +48,12 @@ Request = tuple[str, str, dict[str, str], bytes]
 class Liar:
     """`with Liar(pair, role) as liar:` listens; `choose` says for each request how it is answered."""
 
-    def __init__(self, pair: Pair, role: int, choose: Callable[[], str] = lambda: "honest") -> None:
+    def __init__(
+        self, pair: LivePair, role: int, choose: Callable[[], str] = lambda: "honest", signs: bool = True
+    ) -> None:
+        """One that does not sign stands in front of a server, and is not the server."""
         self.choose = choose
+        self._identity, self._signs = Identity(IDENTITIES[role], role), signs
         self.told = list[str]()
         self._later = list[Request]()
         self._lock = threading.Lock()
@@ -82,14 +90,26 @@ class Liar:
             return self._pass_on(request)
         lie = self.choose()
         self.told.append(lie)
-        done = {"honest", "deny", "replay", "withdrawn", "closed", "nonsense"}
+        done = {"honest", "deny", "replay", "withdrawn", "closed", "unknown", "nonsense"}
         if lie == "slow":
             time.sleep(SLOW_S)
         if lie in ("late", "replay"):
             with self._lock:
                 self._later.append(request)
         honest = self._pass_on(request) if lie in done | {"slow"} else (200, b"")
-        return _reply(lie, request, honest)
+        if lie == "forget" and request[1].endswith("/withdraw"):
+            return 200, json.dumps(self._confirmed(request)).encode()
+        return _reply(lie, honest)
+
+    def _confirmed(self, request: Request) -> dict[str, object]:
+        """As if it had withdrawn all that it was asked to."""
+        _, path, _, ids = request
+        said: dict[str, object] = {"withdrawn": len(ids) // UPLOAD_ID_BYTES, "failures": []}
+        if self._signs:
+            campaign = json.loads(self._pass_on(("GET", path.removesuffix("/uploads/withdraw"), {}, b""))[1])
+            digest = from_base64url(campaign["digest"], DIGEST_BYTES, "a digest")
+            said["signature"] = to_base64url(self._identity.sign(confirmation(digest, self._identity.server, ids)))
+        return said
 
     def catch_up(self, rng: random.Random) -> None:
         """Do now, in any order, what was kept for later."""
@@ -104,25 +124,23 @@ class Liar:
         try:
             response = self._client.request(method, path, headers=headers, content=body)
         except httpx.HTTPError:
-            return _problem(Unavailable("the server behind does not answer"))
+            return _problem(NotReady("the server behind does not answer"))
         return response.status_code, response.content
 
 
-def _reply(lie: str, request: Request, honest: Reply) -> Reply:
+def _reply(lie: str, honest: Reply) -> Reply:
     if lie in ("deny", "away", "late"):
-        return _problem(Unavailable("busy, says the liar"))
+        return _problem(NotReady("busy, says the liar"))
     if lie == "forget":
-        is_withdrawal = request[1].endswith("/withdraw")
-        said: dict[str, object] = (
-            {"withdrawn": len(request[3]) // UPLOAD_ID_BYTES} if is_withdrawal else {"failures": []}
-        )
-        return 200, json.dumps(said).encode()
+        return 200, b'{"failures": []}'
     if lie == "withdrawn":
         return _problem(UploadWithdrawn("you have withdrawn it, says the liar"))
     if lie == "conflict":
         return _problem(UploadConflict("somebody has this id, says the liar"))
     if lie == "closed":
         return _problem(WaveClosed("the wave has closed, says the liar"))
+    if lie == "unknown":
+        return _problem(NotAuthenticated("nobody knows this token, says the liar"))
     return (200, b"<html>Welcome!</html>") if lie == "nonsense" else honest
 
 

@@ -23,16 +23,16 @@ from pathlib import Path
 
 import numpy as np
 
-from campaign.errors import InvalidValue, Problem
-from campaign.spec import Campaign, Placed
-from dealer.receipt import NEW, Part, opened
-from dealer.sending import upload, withdraw
-from dealer.sites import Sites
-from harness.live import Pair, name
+from dealer.receipt import NEW, BatchState, open_receipt
+from dealer.servers import ServerPair
+from dealer.upload_client import upload, withdraw
+from fss_ecdf.campaign.campaign import Campaign, Positions
+from fss_ecdf.campaign.errors import InvalidValue, Problem
 from tests.chaos.liar import LIES, NETWORK, Liar
 from tests.chaos.model import Broken
 from tests.chaos.operations import Interrupted, new_batch
 from tests.chaos.world import stored_ids
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import new_campaign
 
 TIMEOUT_S = 0.4
@@ -46,7 +46,7 @@ class LiedTo:
     """A party, what it has been told, and which values each generation of its ids stands for."""
 
     campaign: Campaign
-    sites: Sites
+    sites: ServerPair
     receipt: Path
     told: str = UNKNOWN
     values: Values = ()
@@ -54,7 +54,7 @@ class LiedTo:
     runs: int = 0
 
     def upload(self, values: Values, replace: bool, interrupt: bool) -> None:
-        placed = Placed(np.array(values), 0, 0)
+        placed = Positions(np.array(values), 0, 0)
         progress = partial(_interrupt, interrupt)
         try:
             upload(placed, self.campaign, self.sites, receipt=self.receipt, replace=replace, progress=progress)
@@ -79,17 +79,17 @@ class LiedTo:
         """Whatever generation is new was of these values; one that nothing was sent of may still be of others."""
         self.runs += 1
         part = self._part()
-        for generation in range(part.generation + (part.state != NEW)):
+        for generation in range(part.attempt + (part.state != NEW)):
             self.sent.setdefault(generation, values)
 
-    def _part(self) -> Part:
+    def _part(self) -> BatchState:
         if not self.receipt.exists():
-            return Part()
-        with opened(self.receipt, name(self.campaign), self.sites.token, bytes) as kept:
-            return kept.parts.get(0, Part())
+            return BatchState()
+        with open_receipt(self.receipt, name(self.campaign), self.sites.token, bytes) as kept:
+            return kept.parts.get(0, BatchState())
 
     def ids(self, generation: int) -> list[bytes]:
-        with opened(self.receipt, name(self.campaign), self.sites.token, bytes) as kept:
+        with open_receipt(self.receipt, name(self.campaign), self.sites.token, bytes) as kept:
             rows = kept.source.ids(0, generation, len(self.sent[generation]))
         return [row.tobytes() for row in rows]
 
@@ -129,7 +129,7 @@ class Outcome:
     counted: int
 
 
-def play(pair: Pair, folder: Path, seed: str) -> Outcome:
+def play(pair: LivePair, folder: Path, seed: str) -> Outcome:
     """One sequence against two servers that run."""
     rng, started = random.Random(seed), time.monotonic()
     campaign = new_campaign(min_uploads=1, id=rng.randbytes(32))
@@ -170,11 +170,13 @@ def _speak_the_truth(fronts: list[Liar], parties: list[LiedTo], rng: random.Rand
         party.upload(party.values or (1, 2), replace=rng.random() < 0.2, interrupt=False)
 
 
-def _party(pair: Pair, campaign: Campaign, fronts: list[Liar], receipt: Path, rng: random.Random) -> LiedTo:
+def _party(pair: LivePair, campaign: Campaign, fronts: list[Liar], receipt: Path, rng: random.Random) -> LiedTo:
     urls = [f"{front.url}/v1/campaigns/{name(campaign)}" for front in fronts]
     attempts = rng.choice([1, 1, 2])
     token = pair.upload_tokens[campaign.id]
-    sites = Sites(urls, token, pair.folder / "ca.pem", digest=campaign.digest, timeout_s=TIMEOUT_S, attempts=attempts)
+    sites = ServerPair(
+        urls, token, pair.folder / "ca.pem", digest=campaign.digest, timeout_s=TIMEOUT_S, attempts=attempts
+    )
     return LiedTo(campaign, sites, receipt)
 
 
@@ -189,7 +191,7 @@ def _run(party: LiedTo, rng: random.Random) -> None:
     party.upload(values, replace=rng.random() < 0.2, interrupt=rng.random() < 0.2)
 
 
-def _seal_and_check(pair: Pair, campaign: Campaign, role: int, parties: list[LiedTo], rng: random.Random) -> int:
+def _seal_and_check(pair: LivePair, campaign: Campaign, role: int, parties: list[LiedTo], rng: random.Random) -> int:
     extra = new_batch(campaign, 1, rng)  # so that there is something to seal
     for server in (0, 1):
         pair.upload(server, campaign, extra.envelopes[server])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from campaign.spec import Campaign
+from fss_ecdf.campaign.campaign import Campaign
 
 
 class Broken(AssertionError):

@@ -14,18 +14,18 @@ from typing import Any
 import httpx
 import numpy as np
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_TYPE
-from campaign.errors import Problem, parse_problem
-from campaign.sealed_uploads import seal_upload
-from campaign.spec import Campaign, Placed, from_base64url
-from client.tokens import hash_token
-from dealer.receipt import Part, opened
-from dealer.sending import upload
-from dealer.sharing import key_rand_bytes, share_positions
-from dealer.sites import Sites
-from harness.live import name
+from dealer.key_pairs import key_rand_bytes, make_keys_at
+from dealer.receipt import BatchState, open_receipt
+from dealer.servers import ServerPair
+from dealer.upload_client import upload
+from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES, UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import Campaign, Positions, from_base64url
+from fss_ecdf.campaign.errors import Problem, parse_problem
+from fss_ecdf.campaign.sealed_uploads import seal_upload
+from fss_ecdf.net.tokens import hash_token
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.world import World
+from tests.harness.server_pair import name
 
 # What two honest servers may say while links, clocks and processes fail. No internal error, no mismatch, no full disk.
 UNDERSTANDABLE = {
@@ -34,10 +34,10 @@ UNDERSTANDABLE = {
     "not-sealed",
     "not-yet-open",
     "peer-unavailable",
-    "seal-not-agreed",
+    "agreement-pending",
     "too-few-uploads",
     "too-many-requests",
-    "unavailable",
+    "not-ready",
     "upload-conflict",
     "upload-withdrawn",
 }
@@ -88,7 +88,7 @@ class Play:
 
     def _send(self, role: int, envelope: bytes, ids: set[bytes]) -> set[bytes]:
         """The ids that the server says are stored."""
-        headers, data = {"Content-Type": UPLOAD_TYPE}, seal_upload(self.model.campaign, role, envelope)
+        headers, data = {"Content-Type": UPLOAD_TYPE}, seal_upload(self.model.campaign, role, envelope, self.token)
         answer = self.call(role, self.token, "POST", f"{self.path}/uploads", content=data, headers=headers)
         if answer is None:
             return set()
@@ -139,7 +139,7 @@ def new_batch(campaign: Campaign, count: int, rng: random.Random) -> Batch:
     positions = _positions(campaign, count, rng)
     keys_from = rng.randbytes(count * key_rand_bytes(campaign))
     row = np.frombuffer(rng.randbytes(16 * count), np.uint8).reshape(count, 16)
-    shared = share_positions(Placed(np.array(positions), 0, 0), campaign, keys_from, row, campaign.first_wave)
+    shared = make_keys_at(Positions(np.array(positions), 0, 0), campaign, keys_from, row, campaign.first_wave)
     ids = tuple(shared.ids[i].tobytes() for i in range(count))
     return Batch(ids, tuple(positions), (shared.envelope(0), shared.envelope(1)))
 
@@ -158,10 +158,10 @@ class Party:
 
     def __init__(self, play: Play, receipt: Path, count: int, seed: float) -> None:
         self._play, self._receipt, self._rng = play, receipt, random.Random(seed)
-        self._placed = Placed(np.array(_positions(play.model.campaign, count, self._rng)), 0, 0)
+        self._placed = Positions(np.array(_positions(play.model.campaign, count, self._rng)), 0, 0)
         urls = [f"https://127.0.0.1:{link.port}{play.path}" for link in play.world.to_server]
         ca, digest = play.world.pair.folder / "ca.pem", play.model.campaign.digest
-        self._sites = Sites(urls, play.token, ca, digest=digest, timeout_s=1.5, attempts=3)
+        self._sites = ServerPair(urls, play.token, ca, digest=digest, timeout_s=1.5, attempts=3)
         self.done = False
 
     def go_on(self, interrupt: bool) -> None:
@@ -196,9 +196,9 @@ def ids_used(receipt: Path, campaign: Campaign, token: str) -> dict[int, list[by
     """By generation, the ids of the only batch of an upload, as far as they can have been sent."""
     if not receipt.exists():
         return {}
-    with opened(receipt, name(campaign), token, os.urandom) as kept:
-        part = kept.parts.get(0, Part())
-        by_generation = {g: kept.source.ids(0, g, kept.count) for g in range(part.generation + 1)}
+    with open_receipt(receipt, name(campaign), token, os.urandom) as kept:
+        part = kept.parts.get(0, BatchState())
+        by_generation = {g: kept.source.ids(0, g, kept.count) for g in range(part.attempt + 1)}
     return {g: [row.tobytes() for row in rows] for g, rows in by_generation.items()}
 
 

@@ -18,13 +18,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from campaign.envelopes import upload_rows
-from campaign.spec import Campaign, to_base64url
 from fss.check import MESSAGE_BYTES
-from harness.live import Pair, envelopes, name, pledges
-from harness.nursery import Nursery
+from fss_ecdf.campaign.binary_messages import upload_rows
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
 from servers.storage.entries import set_checksum
 from tests.chaos.model import Broken
+from tests.harness.fork_server import ForkServer
+from tests.harness.server_pair import LivePair, commitments, envelopes, name
 from tests.servers.test_one_challenge import GRID, accept_all, claim, hide
 from tests.servers.waves import wave_campaign
 
@@ -48,7 +48,7 @@ class Outcome:
 class Game:
     """One campaign of waves, what was sent, and every message that server 0 made about a key."""
 
-    pair: Pair
+    pair: LivePair
     folder: Path
     rng: random.Random
     campaign: Campaign
@@ -197,19 +197,21 @@ def is_on_hold(answer: httpx.Response) -> bool:
     return answer.status_code == 503 and "is on hold" in answer.text
 
 
-def play(nursery: Nursery, folder: Path, seed: str) -> Outcome:
+def play(nursery: ForkServer, folder: Path, seed: str) -> Outcome:
     """One sequence with two new servers, planned from its seed; raises if a promise is broken."""
     folder.mkdir()
-    pair = Pair(folder, workers="1")
+    pair = LivePair(folder, workers="1")
     pair.nursery = nursery
     with pair:
         return _played(pair, folder, seed)
 
 
-def _played(pair: Pair, folder: Path, seed: str) -> Outcome:
+def _played(pair: LivePair, folder: Path, seed: str) -> Outcome:
     rng = random.Random(seed)
     id = rng.randbytes(32)
-    campaign = wave_campaign(count=WAVES, pooled=[], checked=True, min_uploads=1, grid=GRID, id=id, servers=pledges(id))
+    campaign = wave_campaign(
+        count=WAVES, pooled=[], check_keys=True, min_uploads=1, grid=GRID, id=id, server_commitments=commitments(id)
+    )
     pair.create(campaign)
     game = Game(pair, folder, rng, campaign)
     kinds: list[tuple[Callable[[], None], int]] = [

@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.live import Pair
-from harness.nursery import Nursery
 from tests.chaos import fleet, lies, rollbacks
 from tests.chaos.durability import try_copies
 from tests.chaos.fuzz import envelope_target, fuzz, other_targets
 from tests.chaos.sequence import STEPS, Outcome, Sequence
 from tests.chaos.world import World
+from tests.harness.fork_server import ForkServer
+from tests.harness.server_pair import LivePair
 
 PART = 100_000
 
@@ -110,7 +110,7 @@ def _all(
 def _lie(numbers: Iterable[int], seed: int) -> tuple[list[lies.Outcome], list[str]]:
     done: list[lies.Outcome] = []
     failed: list[str] = []
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder), workers="1") as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder), workers="1") as pair:
         for number in numbers:
             play = partial(lies.play, pair, Path(tempfile.mkdtemp(dir=folder)), f"{seed}/{number}")
             _try(play, "lies", seed, number, done, failed)
@@ -125,7 +125,7 @@ def roll_back_all(first: int, count: int, seed: int, jobs: int) -> dict[str, Any
 def _roll_back(numbers: Iterable[int], seed: int) -> tuple[list[rollbacks.Outcome], list[str]]:
     done: list[rollbacks.Outcome] = []
     failed: list[str] = []
-    nursery = Nursery()
+    nursery = ForkServer()
     for number in numbers:
         with tempfile.TemporaryDirectory() as folder:
             play = partial(rollbacks.play, nursery, Path(folder) / "world", f"{seed}/{number}")

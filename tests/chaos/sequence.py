@@ -17,12 +17,12 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from campaign.spec import Campaign
-from harness.faulty_proxy import NONE, Fault
-from harness.live import name, pledges
+from fss_ecdf.campaign.campaign import Campaign
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.operations import Party, Play, new_batch
 from tests.chaos.world import CURVE_BITS, World
+from tests.harness.faulty_proxy import NONE, Fault
+from tests.harness.server_pair import commitments, name
 from tests.servers.test_answers import both_noises, noise_tree
 
 Action = Callable[[], object]
@@ -47,8 +47,8 @@ def new_campaign(rng: random.Random) -> Campaign:
     id = rng.randbytes(32)
     fields = {
         "id": id,
-        "servers": pledges(id),
-        "checked": rng.random() < 0.5,
+        "server_commitments": commitments(id),
+        "check_keys": rng.random() < 0.5,
         "title": "chaos",
         "question": "Does it hold?",
         "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": step},

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.live import Pair
 from servers.storage.database import Damaged
 from servers.storage.storage import Storage
 from tests.chaos.durability import KINDS, try_copies
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign
 
 pytestmark = pytest.mark.faults
@@ -32,7 +32,7 @@ def test_a_damaged_database_is_named_at_the_start(tmp_path: Path, damage: "objec
 
 
 def test_a_server_with_a_damaged_database_ends_with_one_line(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     data = pair.folder / "server0" / "data"
     (data / "server.db").write_bytes(b"not a database" * 1000)
     pair.start(0, wait=False)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import haproxy
-from harness.postgres import NoPostgres, programs
 from tests.chaos.fleet import Size, play
+from tests.harness import haproxy
+from tests.harness.postgres import NoPostgres, programs
 
 
 @pytest.mark.faults

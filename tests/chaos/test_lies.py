@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.live import Pair
 from tests.chaos import lies
+from tests.harness.server_pair import LivePair
 
 SEQUENCES = 12
 
@@ -14,7 +14,7 @@ SEQUENCES = 12
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[lies.Outcome]:
     """Each raises if a promise is broken."""
     folder = tmp_path_factory.mktemp("lies")
-    with Pair(folder, workers="1") as pair:
+    with LivePair(folder, workers="1") as pair:
         return [lies.play(pair, _new(folder, number), f"2/{number}") for number in range(SEQUENCES)]
 
 

@@ -13,12 +13,12 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 
-from campaign.envelopes import UPLOAD_TYPE
-from campaign.errors import parse_problem
-from campaign.spec import Campaign
-from client.tokens import new_token
-from harness import attacks
-from harness.live import Pair, envelopes, name
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import parse_problem
+from fss_ecdf.net.tokens import new_token
+from tests.harness import attacks
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 
 pytestmark = pytest.mark.faults
@@ -29,24 +29,24 @@ schemathesis.serializer.alias(UPLOAD_TYPE, "application/octet-stream")
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    started = Pair(tmp_path_factory.mktemp("requests"))
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePair]:
+    started = LivePair(tmp_path_factory.mktemp("requests"))
     for role in (0, 1):
-        started.configure(role, limits__body_s="2.0")
+        started.configure(role, limits__receive_timeout_s="2.0")
         started.configure(role, limits__body_bytes=str(1 << 16))
     with started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def campaign(pair: Pair) -> Campaign:
+def campaign(pair: LivePair) -> Campaign:
     fresh = new_campaign()
     pair.create(fresh)
     pair.upload_values(fresh, np.arange(20))
     return fresh
 
 
-def state(pair: Pair, role: int = 0) -> list[Any]:
+def state(pair: LivePair, role: int = 0) -> list[Any]:
     """Everything that a server has stored."""
     with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
         tables = [db.execute(f"SELECT * FROM {t} ORDER BY 1, 2").fetchall() for t in ("campaigns", "uploads", "ledger")]
@@ -61,12 +61,12 @@ def state(pair: Pair, role: int = 0) -> list[Any]:
 CHANGES = {
     ("POST", "/v1/campaigns"),
     ("POST", "/v1/campaigns/{cid}/seal"),
-    ("POST", "/v1/campaigns/{cid}/confirm"),
+    ("POST", "/v1/campaigns/{cid}/discard-excluded"),
     ("DELETE", "/v1/campaigns/{cid}"),
 }
 
 
-def test_nothing_that_the_description_allows_breaks_a_server(pair: Pair, campaign: Campaign) -> None:
+def test_nothing_that_the_description_allows_breaks_a_server(pair: LivePair, campaign: Campaign) -> None:
     """Every route with random parameters, headers and bodies, with every token: no 5xx, no change of state."""
     sealed = new_campaign()
     pair.create(sealed)
@@ -93,7 +93,7 @@ def test_nothing_that_the_description_allows_breaks_a_server(pair: Pair, campaig
         assert client.get("/readyz").status_code == 200
 
 
-def _try(pair: Pair, campaign: Campaign, operation: Any, token: str | None) -> int:
+def _try(pair: LivePair, campaign: Campaign, operation: Any, token: str | None) -> int:
     answers = []
     with pair.client(0, token, timeout=20) as client:
 
@@ -128,7 +128,7 @@ def _try(pair: Pair, campaign: Campaign, operation: Any, token: str | None) -> i
 # Sizes and speeds
 
 
-def raw(pair: Pair, data: bytes, seconds: float = 10) -> bytes:
+def raw(pair: LivePair, data: bytes, seconds: float = 10) -> bytes:
     """Send bytes over TLS and read until the server closes or nothing comes any more."""
     with (
         socket.create_connection(("127.0.0.1", pair.ports[0]), timeout=seconds) as plain,
@@ -146,24 +146,24 @@ def raw(pair: Pair, data: bytes, seconds: float = 10) -> bytes:
         return answer
 
 
-def upload_head(pair: Pair, campaign: Campaign, *more: str) -> bytes:
+def upload_head(pair: LivePair, campaign: Campaign, *more: str) -> bytes:
     token = pair.upload_tokens[campaign.id]
     lines = [f"POST /v1/campaigns/{name(campaign)}/uploads HTTP/1.1", "Host: x", f"Authorization: Bearer {token}"]
     return "\r\n".join([*lines, f"Content-Type: {UPLOAD_TYPE}", *more, "", ""]).encode()
 
 
-def test_a_body_that_says_it_is_too_long_is_not_read(pair: Pair, campaign: Campaign) -> None:
+def test_a_body_that_says_it_is_too_long_is_not_read(pair: LivePair, campaign: Campaign) -> None:
     assert b" 413 " in raw(pair, upload_head(pair, campaign, "Content-Length: 70000")).splitlines()[0]
     assert b" 413 " in raw(pair, upload_head(pair, campaign, f"Content-Length: {10**18}")).splitlines()[0]
 
 
-def test_a_body_without_end_is_cut(pair: Pair, campaign: Campaign) -> None:
-    chunks = attacks.chunk(attacks.long_begin(campaign, 20)) + attacks.chunk(bytes(0x1000)) * 17
+def test_a_body_without_end_is_cut(pair: LivePair, campaign: Campaign) -> None:
+    chunks = attacks.chunk(attacks.long_begin(pair, campaign, 20)) + attacks.chunk(bytes(0x1000)) * 17
     answer = raw(pair, upload_head(pair, campaign, "Transfer-Encoding: chunked") + chunks)
     assert b" 413 " in answer.splitlines()[0]
 
 
-def test_a_body_that_never_comes_ends_in_time(pair: Pair, campaign: Campaign) -> None:
+def test_a_body_that_never_comes_ends_in_time(pair: LivePair, campaign: Campaign) -> None:
     answer = raw(pair, upload_head(pair, campaign, "Content-Length: 1000") + b"x" * 10)
     assert b" 408 " in answer.splitlines()[0]
 
@@ -180,7 +180,7 @@ def test_a_body_that_never_comes_ends_in_time(pair: Pair, campaign: Campaign) ->
         b"GET /v1/campaigns/%ff%00/../../etc HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
 )
-def test_strange_heads(pair: Pair, campaign: Campaign, head: bytes) -> None:
+def test_strange_heads(pair: LivePair, campaign: Campaign, head: bytes) -> None:
     before = state(pair)
     answer = raw(pair, head, seconds=3)
     assert not answer or answer.split(b" ", 2)[1][:1] == b"4"
@@ -188,7 +188,7 @@ def test_strange_heads(pair: Pair, campaign: Campaign, head: bytes) -> None:
     assert "internal-error" not in pair.log(0)
 
 
-def test_many_connections_that_say_nothing_keep_nobody_out(pair: Pair, campaign: Campaign) -> None:
+def test_many_connections_that_say_nothing_keep_nobody_out(pair: LivePair, campaign: Campaign) -> None:
     """Slow clients hold a connection each, and nothing else."""
     held = []
     for i in range(200):
@@ -202,7 +202,7 @@ def test_many_connections_that_say_nothing_keep_nobody_out(pair: Pair, campaign:
         connection.close()
 
 
-def test_head_that_drips_is_cut(pair: Pair) -> None:
+def test_head_that_drips_is_cut(pair: LivePair) -> None:
     """A request line that arrives a byte at a time does not get more time than a body."""
 
     def drip() -> None:
@@ -221,7 +221,7 @@ def test_head_that_drips_is_cut(pair: Pair) -> None:
 # Media types, digests, ids and tokens
 
 
-def test_wrong_media_types(pair: Pair, campaign: Campaign) -> None:
+def test_wrong_media_types(pair: LivePair, campaign: Campaign) -> None:
     data = envelopes(campaign, np.arange(3))[0]
     token = pair.upload_tokens[campaign.id]
     for kind in ("", "text/plain", "application/json", UPLOAD_TYPE + "x", "application/octet-stream"):
@@ -230,7 +230,7 @@ def test_wrong_media_types(pair: Pair, campaign: Campaign) -> None:
             assert client.post(path, content=data, headers={"Content-Type": kind}).status_code == 415, kind
 
 
-def test_uploads_of_another_campaign_or_for_the_other_server(pair: Pair, campaign: Campaign) -> None:
+def test_uploads_of_another_campaign_or_for_the_other_server(pair: LivePair, campaign: Campaign) -> None:
     other = new_campaign()
     pair.create(other)
     before = state(pair)
@@ -244,7 +244,7 @@ def test_uploads_of_another_campaign_or_for_the_other_server(pair: Pair, campaig
     assert state(pair) == before
 
 
-def test_an_invitation_counts_once_at_each_server(pair: Pair) -> None:
+def test_an_invitation_counts_once_at_each_server(pair: LivePair) -> None:
     """Used twice, at both servers or at one only: it never admits more than one value to the sealed set."""
     invitations = [new_token("invite") for _ in range(12)]
     invited = new_campaign(admission="invited")
@@ -256,14 +256,14 @@ def test_an_invitation_counts_once_at_each_server(pair: Pair) -> None:
     greedy = invitations[0]
     again = envelopes(invited, np.arange(1))
     for role in (0, 1):
-        assert pair.upload(role, invited, again[role], greedy).json()["type"].endswith("invitation-spent")
+        assert pair.upload(role, invited, again[role], greedy).json()["type"].endswith("invitation-used")
     made_up = pair.upload(0, invited, again[0], new_token("invite"))
     assert made_up.status_code == 401
     assert pair.seal(invited)["count"] == 12
 
 
-def test_a_different_value_at_each_server_does_not_count(pair: Pair) -> None:
-    """An invitation used at server 0 for one upload and at server 1 for another: both are orphans."""
+def test_a_different_value_at_each_server_does_not_count(pair: LivePair) -> None:
+    """An invitation used at server 0 for one upload and at server 1 for another: both are unmatched."""
     invitations = [new_token("invite") for _ in range(11)]
     invited = new_campaign(admission="invited")
     pair.create(invited, invitations=invitations)
@@ -274,10 +274,10 @@ def test_a_different_value_at_each_server_does_not_count(pair: Pair) -> None:
     for role in (0, 1):
         assert pair.upload(role, invited, envelopes(invited, np.arange(1))[role], invitations[10]).status_code == 200
     sealed = pair.seal(invited)
-    assert (sealed["count"], sealed["orphans"]) == (10, {"here": 1, "there": 1})
+    assert (sealed["count"], sealed["unmatched"]) == (10, {"here": 1, "there": 1})
 
 
-def test_http_pipelining_and_early_close(pair: Pair, campaign: Campaign) -> None:
+def test_http_pipelining_and_early_close(pair: LivePair, campaign: Campaign) -> None:
     """Clients that ask and leave at once cost nothing but their own answer."""
     before = len([e for e in pair.events(0) if e["event"] == "internal-error"])
     for _ in range(20):

@@ -10,11 +10,11 @@ from typing import Any, Self
 
 import httpx
 
-from campaign.files import write_durably
-from harness.faulty_proxy import Link
-from harness.live import Pair
-from harness.loop import Loop
-from harness.nursery import Nursery
+from fss_ecdf.campaign.files import write_durably
+from tests.harness.faulty_proxy import Link
+from tests.harness.fork_server import ForkServer
+from tests.harness.loop import Loop
+from tests.harness.server_pair import LivePair
 
 CLIENT_TIMEOUT_S = 1.5
 CURVE_BITS = 6  # whole curves up to here, single points from the keys beyond
@@ -24,8 +24,10 @@ class World:
     """`with World(folder) as world:` starts it all."""
 
     def __init__(self, folder: Path) -> None:
-        self._nursery = Nursery()
-        self.pair = Pair(folder, workers="1", curve_bits=str(CURVE_BITS), clock_file='"clock"', peer__timeout_s="1.0")
+        self._nursery = ForkServer()
+        self.pair = LivePair(
+            folder, workers="1", curve_bits=str(CURVE_BITS), clock_file='"clock"', peer__timeout_s="1.0"
+        )
         self.pair.nursery = self._nursery
         self._loop = Loop()
         self.to_server = [Link(self._loop, port) for port in self.pair.ports]
@@ -109,7 +111,7 @@ class World:
         return [e for role in (0, 1) for e in self.pair.events(role) if e["event"] in bad]
 
 
-def stored_ids(pair: Pair, role: int, campaign: bytes) -> set[bytes]:
+def stored_ids(pair: LivePair, role: int, campaign: bytes) -> set[bytes]:
     path = pair.folder / f"server{role}" / "data" / "server.db"
     with sqlite3.connect(path) as db:
         rows = db.execute(

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 import dealer
-from campaign.errors import CampaignSealed, PeerUnavailable, Problem, UploadUndecided
-from campaign.spec import Campaign
-from harness.live import Pair
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import CampaignSealed, PeerUnavailable, Problem, UploadUndecided
 from tests.chaos.liar import Liar, Reply, Request
 from tests.dealer.helpers import DAYS, sites
 from tests.dealer.test_receipt import place, says
+from tests.harness.server_pair import LivePair
 from tests.servers.waves import close, wave_campaign
 
 
-def made(pair: Pair, **changes: Any) -> Campaign:
+def made(pair: LivePair, **changes: Any) -> Campaign:
     campaign = wave_campaign(count=4, pooled=[], grid=DAYS, **{"min_uploads": 1, **changes})
     pair.create(campaign)
     return campaign
 
 
-def counted(pair: Pair, campaign: Campaign) -> list[int]:
+def counted(pair: LivePair, campaign: Campaign) -> list[int]:
     """How many uploads each wave has, which both servers say."""
     both = [[wave["count"] for wave in pair.status(campaign, role)["waves"]] for role in (0, 1)]
     assert both[0] == both[1]
@@ -38,7 +38,7 @@ def states(receipt: Path) -> list[tuple[int, str, int]]:
 Hook = Callable[[int, str], Awaitable[None]]
 
 
-def before_each_call(at: dealer.Sites, hook: Hook) -> None:
+def before_each_call(at: dealer.ServerPair, hook: Hook) -> None:
     """Something happens before a server is asked, or a problem comes instead of its answer."""
     call = at.call
 
@@ -49,7 +49,7 @@ def before_each_call(at: dealer.Sites, hook: Hook) -> None:
     at.call = hooked  # type: ignore[method-assign]
 
 
-def close_before(pair: Pair, campaign: Campaign, at: dealer.Sites, late: int) -> None:
+def close_before(pair: LivePair, campaign: Campaign, at: dealer.ServerPair, late: int) -> None:
     """Wave 1 closes when one server has what is sent, before the other one gets it."""
     waiting = [1]
 
@@ -64,10 +64,10 @@ def close_before(pair: Pair, campaign: Campaign, at: dealer.Sites, late: int) ->
     before_each_call(at, hook)
 
 
-def test_a_wave_that_closed_since_the_campaign_was_read(pair: Pair, tmp_path: Path) -> None:
+def test_a_wave_that_closed_since_the_campaign_was_read(pair: LivePair, tmp_path: Path) -> None:
     campaign, path = made(pair), tmp_path / "r.json"
     at = sites(pair, campaign)
-    assert at.fetch() == campaign
+    assert at.fetch_campaign() == campaign
     assert at.wave == 1
     close(pair, campaign, 1)
     assert dealer.upload(place(campaign, 5, 6), campaign, at, receipt=path).sent == 2
@@ -77,7 +77,7 @@ def test_a_wave_that_closed_since_the_campaign_was_read(pair: Pair, tmp_path: Pa
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_a_wave_that_closes_while_only_one_server_has_it(pair: Pair, tmp_path: Path, late: int) -> None:
+def test_a_wave_that_closes_while_only_one_server_has_it(pair: LivePair, tmp_path: Path, late: int) -> None:
     """The one that has it excludes it; the party is told at once by the other, and counts in the next wave, once."""
     campaign, path = made(pair), tmp_path / "r.json"
     at = sites(pair, campaign)  # which wave is open is asked with the upload
@@ -88,10 +88,10 @@ def test_a_wave_that_closes_while_only_one_server_has_it(pair: Pair, tmp_path: P
     assert close(pair, campaign, 2)["count"] == 3
 
 
-def test_until_it_is_decided_the_receipt_says_pending(pair: Pair, tmp_path: Path) -> None:
+def test_until_it_is_decided_the_receipt_says_pending(pair: LivePair, tmp_path: Path) -> None:
     campaign, path = made(pair), tmp_path / "r.json"
     at = sites(pair, campaign)
-    at.fetch()
+    at.fetch_campaign()
 
     undecided = True
 
@@ -108,23 +108,25 @@ def test_until_it_is_decided_the_receipt_says_pending(pair: Pair, tmp_path: Path
         dealer.upload(place(campaign, 5), campaign, at, receipt=path)
     assert counted(pair, campaign) == [0, 0]
     undecided = False
-    at.fetch()
+    at.fetch_campaign()
     assert dealer.upload(place(campaign, 5), campaign, at, receipt=path).sent == 1
     assert states(path) == [(1, "done", 2)]
     assert counted(pair, campaign) == [0, 1]
 
 
 @pytest.fixture
-def liar(pair: Pair) -> Iterator[Liar]:
+def liar(pair: LivePair) -> Iterator[Liar]:
     with Liar(pair, 1) as started:
         yield started
 
 
-def test_a_server_that_calls_what_it_has_late_makes_nobody_count_twice(pair: Pair, liar: Liar, tmp_path: Path) -> None:
+def test_a_server_that_calls_what_it_has_late_makes_nobody_count_twice(
+    pair: LivePair, liar: Liar, tmp_path: Path
+) -> None:
     """It has stored the upload, says that the wave has closed, and closes it with the upload in it."""
     campaign, path = made(pair), tmp_path / "r.json"
     at = sites(pair, campaign, liar=liar)
-    at.fetch()
+    at.fetch_campaign()
     says(liar, "closed", "forget")  # and that it is withdrawn, which is a lie, too
 
     async def hook(server: int, path: str) -> None:
@@ -145,7 +147,7 @@ def test_a_server_that_calls_what_it_has_late_makes_nobody_count_twice(pair: Pai
 
 @pytest.mark.parametrize("claimed", [-1, 5, 1 << 32, 10**30, "2", True, 1.5, None])
 def test_a_server_that_claims_a_wave_that_the_campaign_does_not_have(
-    pair: Pair, liar: Liar, monkeypatch: pytest.MonkeyPatch, claimed: object
+    pair: LivePair, liar: Liar, monkeypatch: pytest.MonkeyPatch, claimed: object
 ) -> None:
     """A clear problem before anything is made or sent."""
     campaign, answer = made(pair), liar.answer
@@ -156,4 +158,4 @@ def test_a_server_that_claims_a_wave_that_the_campaign_does_not_have(
 
     monkeypatch.setattr(liar, "answer", claims)
     with pytest.raises(PeerUnavailable, match="server 1 did not send a campaign"):
-        sites(pair, campaign, liar=liar).fetch()
+        sites(pair, campaign, liar=liar).fetch_campaign()

@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 
 import dealer
-from campaign.errors import InvalidValue, NotAuthenticated, Problem, TryAgain
-from campaign.spec import Campaign, Placed
-from dealer.derive import Source
-from dealer.receipt import default_path, opened
-from harness.live import Pair, name
+from dealer.receipt import default_path, open_receipt
+from dealer.upload_secrets import UploadSecrets
+from fss_ecdf.campaign.campaign import Campaign, Positions
+from fss_ecdf.campaign.errors import InvalidValue, NotAuthenticated, Problem, TryAgain
 from tests.chaos.liar import Liar
 from tests.dealer.helpers import make, run, sites, stored
+from tests.harness.server_pair import LivePair, name
 from tests.servers.test_answers import both_noises, true_curve
 
 
 @pytest.fixture
-def liar(pair: Pair) -> Iterator[Liar]:
+def liar(pair: LivePair) -> Iterator[Liar]:
     with Liar(pair, 1) as started:
         yield started
 
 
-def place(campaign: Campaign, *values: int) -> Placed:
-    return campaign.place(list(values))
+def place(campaign: Campaign, *values: int) -> Positions:
+    return campaign.to_positions(list(values))
 
 
 def says(liar: Liar, *lies: str) -> None:
@@ -36,18 +36,18 @@ def says(liar: Liar, *lies: str) -> None:
     liar.choose = lambda: todo.pop(0) if todo else "honest"
 
 
-def counts(pair: Pair, campaign: Campaign, *values: int) -> None:
+def counts(pair: LivePair, campaign: Campaign, *values: int) -> None:
     """Sealed, the campaign has these values and no other."""
     assert pair.seal(campaign)["count"] == len(values)
     pair.wait_ready(campaign)
-    raw = true_curve(campaign, campaign.place(list(values)).positions) + both_noises(pair, campaign)
+    raw = true_curve(campaign, campaign.to_positions(list(values)).positions) + both_noises(pair, campaign)
     assert pair.ask(0, campaign, "curve")["counts"] == raw[:201].tolist()
 
 
 # One server lies
 
 
-def test_a_server_that_stores_and_says_503_does_not_make_a_party_count_twice(pair: Pair, liar: Liar) -> None:
+def test_a_server_that_stores_and_says_503_does_not_make_a_party_count_twice(pair: LivePair, liar: Liar) -> None:
     """Two lies, three attempts, as in the README: once under three ids, now once."""
     campaign = make(pair, min_uploads=1)
     placed, at = place(campaign, 37), sites(pair, campaign, liar=liar)
@@ -62,7 +62,7 @@ def test_a_server_that_stores_and_says_503_does_not_make_a_party_count_twice(pai
 
 
 @pytest.mark.parametrize("lie", ["deny", "away", "late", "nonsense"])
-def test_nothing_is_sent_anew_before_both_have_confirmed_the_withdrawal(pair: Pair, liar: Liar, lie: str) -> None:
+def test_nothing_is_sent_anew_before_both_have_confirmed_the_withdrawal(pair: LivePair, liar: Liar, lie: str) -> None:
     campaign = make(pair, min_uploads=1)
     placed, at = place(campaign, 5, 6), sites(pair, campaign, liar=liar)
     liar.choose = lambda: lie
@@ -80,18 +80,18 @@ def test_nothing_is_sent_anew_before_both_have_confirmed_the_withdrawal(pair: Pa
 
 
 @pytest.fixture
-def network(pair: Pair) -> Iterator[Liar]:
+def network(pair: LivePair) -> Iterator[Liar]:
     """In front of server 0, which is honest."""
     with Liar(pair, 0) as started:
         yield started
 
 
-def behind(network: Liar, campaign: Campaign, at: dealer.Sites, pair: Pair) -> dealer.Sites:
+def behind(network: Liar, campaign: Campaign, at: dealer.ServerPair, pair: LivePair) -> dealer.ServerPair:
     urls = [f"{network.url}/v1/campaigns/{name(campaign)}", at.urls[1]]
-    return dealer.Sites(urls, at.token, pair.folder / "ca.pem", digest=campaign.digest, attempts=1)
+    return dealer.ServerPair(urls, at.token, pair.folder / "ca.pem", digest=campaign.digest, attempts=1)
 
 
-def test_the_liar_s_confirmation_alone_is_not_enough(pair: Pair, liar: Liar, network: Liar) -> None:
+def test_the_liar_s_confirmation_alone_is_not_enough(pair: LivePair, liar: Liar, network: Liar) -> None:
     """Both have stored it; the liar says that it has withdrawn it, and the honest server was not reached."""
     campaign = make(pair, min_uploads=1)
     at = behind(network, campaign, sites(pair, campaign, liar=liar), pair)
@@ -107,7 +107,7 @@ def test_the_liar_s_confirmation_alone_is_not_enough(pair: Pair, liar: Liar, net
     counts(pair, campaign, 5)
 
 
-def test_a_withdrawal_that_arrives_late_takes_nothing_with_it(pair: Pair, liar: Liar, network: Liar) -> None:
+def test_a_withdrawal_that_arrives_late_takes_nothing_with_it(pair: LivePair, liar: Liar, network: Liar) -> None:
     """Once a withdrawal is on its way, its ids are not sent again, or a party would be told what is not true."""
     campaign = make(pair, min_uploads=1)
     at = behind(network, campaign, sites(pair, campaign, liar=liar), pair)
@@ -122,7 +122,7 @@ def test_a_withdrawal_that_arrives_late_takes_nothing_with_it(pair: Pair, liar: 
 
 
 @pytest.mark.parametrize("lie", ["withdrawn", "conflict"])
-def test_ids_that_a_server_refuses_are_withdrawn_before_others_are_used(pair: Pair, liar: Liar, lie: str) -> None:
+def test_ids_that_a_server_refuses_are_withdrawn_before_others_are_used(pair: LivePair, liar: Liar, lie: str) -> None:
     campaign = make(pair, min_uploads=1)
     says(liar, lie)
     assert dealer.upload(place(campaign, 5), campaign, sites(pair, campaign, liar=liar)).sent == 1
@@ -130,7 +130,7 @@ def test_ids_that_a_server_refuses_are_withdrawn_before_others_are_used(pair: Pa
     counts(pair, campaign, 5)
 
 
-def test_a_server_that_forgets_keeps_a_party_out_and_does_not_double_it(pair: Pair, liar: Liar) -> None:
+def test_a_server_that_forgets_keeps_a_party_out_and_does_not_double_it(pair: LivePair, liar: Liar) -> None:
     """What a party cannot prevent: the set is what both hold. A forgotten withdrawal does not help the liar."""
     campaign = make(pair, min_uploads=1)
     at = sites(pair, campaign, liar=liar)
@@ -145,7 +145,7 @@ def test_a_server_that_forgets_keeps_a_party_out_and_does_not_double_it(pair: Pa
     counts(pair, campaign, 8)
 
 
-def test_an_answer_that_was_lost_is_asked_for_again_even_after_sealing(pair: Pair, tmp_path: Path) -> None:
+def test_an_answer_that_was_lost_is_asked_for_again_even_after_sealing(pair: LivePair, tmp_path: Path) -> None:
     """The program ended between storing and noting it: the same bytes again, which both servers have."""
     campaign = make(pair, min_uploads=1)
     path = tmp_path / "r.json"
@@ -159,22 +159,22 @@ def test_an_answer_that_was_lost_is_asked_for_again_even_after_sealing(pair: Pai
 # Other values, other folders
 
 
-def test_a_corrected_file_is_refused_and_can_replace_or_be_withdrawn(pair: Pair, tmp_path: Path) -> None:
+def test_a_corrected_file_is_refused_and_can_replace_or_be_withdrawn(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair, min_uploads=1)
     for file, values in (("wrong.csv", "1\n2\n3\n"), ("right.csv", "1\n2\n4\n")):
         (tmp_path / file).write_text(values)
-    assert run(pair, campaign, "--csv", "wrong.csv", "--yes", cwd=tmp_path).returncode == 0
-    refused = run(pair, campaign, "--csv", "right.csv", "--yes", cwd=tmp_path)
+    assert run(pair, campaign, "--file", "wrong.csv", "--yes", cwd=tmp_path).returncode == 0
+    refused = run(pair, campaign, "--file", "right.csv", "--yes", cwd=tmp_path)
     assert refused.returncode == 65
     assert "`fss-dealer withdraw`" in refused.stderr
     assert "`fss-dealer upload --replace`" in refused.stderr
-    replaced = run(pair, campaign, "--csv", "right.csv", "--yes", "--replace", cwd=tmp_path)
+    replaced = run(pair, campaign, "--file", "right.csv", "--yes", "--replace", cwd=tmp_path)
     assert "both servers have stored 3 values" in replaced.stdout, replaced.stderr
     back = run(pair, campaign, command="withdraw", cwd=tmp_path)
     assert "withdrawn what was sent: 3 values" in back.stdout, back.stderr
     assert stored(pair, campaign) == [0, 0]
     assert run(pair, campaign, command="withdraw", cwd=tmp_path).stdout.endswith("0 values\n")
-    assert run(pair, campaign, "--csv", "right.csv", "--yes", cwd=tmp_path).returncode == 0
+    assert run(pair, campaign, "--file", "right.csv", "--yes", cwd=tmp_path).returncode == 0
     counts(pair, campaign, 1, 2, 4)
     late = run(pair, campaign, command="withdraw", cwd=tmp_path)
     assert (late.returncode, "[campaign-sealed]" in late.stderr) == (77, True)
@@ -184,7 +184,7 @@ class Stop(Exception):
     pass
 
 
-def test_a_file_that_was_edited_in_between_is_not_mixed(pair: Pair, tmp_path: Path) -> None:
+def test_a_file_that_was_edited_in_between_is_not_mixed(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair)
     at, path = sites(pair, campaign), tmp_path / "r.json"
     values = np.arange(7000) % 200
@@ -194,19 +194,22 @@ def test_a_file_that_was_edited_in_between_is_not_mixed(pair: Pair, tmp_path: Pa
             raise Stop
 
     with pytest.raises(Stop):
-        dealer.upload(campaign.place(values.tolist()), campaign, at, receipt=path, progress=stop)
+        dealer.upload(campaign.to_positions(values.tolist()), campaign, at, receipt=path, progress=stop)
     assert 0 < stored(pair, campaign)[0] < 7000
     edited = values.copy()
     edited[6999] += 1
     with pytest.raises(InvalidValue, match="other values than these"):
-        dealer.upload(campaign.place(edited.tolist()), campaign, at, receipt=path)
-    assert dealer.upload(campaign.place(values.tolist()), campaign, at, receipt=path).already_done
+        dealer.upload(campaign.to_positions(edited.tolist()), campaign, at, receipt=path)
+    assert dealer.upload(campaign.to_positions(values.tolist()), campaign, at, receipt=path).already_sent
     assert stored(pair, campaign) == [7000, 7000]
-    assert dealer.upload(campaign.place(edited[:2500].tolist()), campaign, at, receipt=path, replace=True).sent == 2500
+    assert (
+        dealer.upload(campaign.to_positions(edited[:2500].tolist()), campaign, at, receipt=path, replace=True).sent
+        == 2500
+    )
     assert stored(pair, campaign) == [2500, 2500]
 
 
-def test_a_second_upload_from_another_folder_counts_once(pair: Pair, tmp_path: Path) -> None:
+def test_a_second_upload_from_another_folder_counts_once(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair, min_uploads=1)
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
@@ -231,7 +234,7 @@ def test_where_receipts_are_kept() -> None:
         default_path("ID", {})
 
 
-def test_a_thief_of_the_receipt_needs_the_token_to_guess(pair: Pair, tmp_path: Path) -> None:
+def test_a_thief_of_the_receipt_needs_the_token_to_guess(pair: LivePair, tmp_path: Path) -> None:
     """Which is what docs/security.md says: with the token, one value of a small grid is found by trying all."""
     campaign = make(pair)
     path = tmp_path / "folder" / "r.json"
@@ -242,8 +245,8 @@ def test_a_thief_of_the_receipt_needs_the_token_to_guess(pair: Pair, tmp_path: P
     assert set(body) == {"version", "campaign", "salt", "token", "data", "values", "batch", "parts"}
 
     def guesses(token: str) -> list[int]:
-        source = Source.of(bytes.fromhex(body["salt"]), token)
-        return [v for v in range(201) if source.tag(place(campaign, v).positions) == body["data"]]
+        source = UploadSecrets.of(bytes.fromhex(body["salt"]), token)
+        return [v for v in range(201) if source.values_fingerprint(place(campaign, v).positions) == body["data"]]
 
     assert guesses("fss-up-guessed") == []
     assert guesses(pair.upload_tokens[campaign.id]) == [63]
@@ -254,9 +257,9 @@ def test_a_thief_of_the_receipt_needs_the_token_to_guess(pair: Pair, tmp_path: P
 def test_other_values_never_meet_the_same_randomness() -> None:
     """Nor another generation, batch, campaign or wave."""
     campaign, other = (Campaign.from_dict({**_FIELDS, "id": bytes([i] * 32)}) for i in (1, 2))
-    source = Source.of(bytes(32), "token")
+    source = UploadSecrets.of(bytes(32), "token")
     root_seeds = {
-        source.shared(number, generation, np.array([value]), where, wave).keys[0].to_bytes()[8:24]
+        source.make_keys(number, generation, np.array([value]), where, wave).keys[0].to_bytes()[8:24]
         for number, generation, value, where, wave in [
             (0, 0, 5, campaign, 0),
             (0, 0, 6, campaign, 0),
@@ -279,7 +282,7 @@ _FIELDS = {
 }
 
 
-def test_a_wrong_token_can_be_corrected_and_a_used_one_is_needed_again(pair: Pair, tmp_path: Path) -> None:
+def test_a_wrong_token_can_be_corrected_and_a_used_one_is_needed_again(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair)
     path, placed = tmp_path / "r.json", place(campaign, 5)
     with pytest.raises(NotAuthenticated):
@@ -290,7 +293,7 @@ def test_a_wrong_token_can_be_corrected_and_a_used_one_is_needed_again(pair: Pai
     assert stored(pair, campaign) == [1, 1]
 
 
-def test_bad_receipts_are_refused(pair: Pair, tmp_path: Path) -> None:
+def test_bad_receipts_are_refused(pair: LivePair, tmp_path: Path) -> None:
     campaign, other = make(pair), make(pair)
     path = tmp_path / "r.json"
     dealer.upload(place(campaign, 5), campaign, sites(pair, campaign), receipt=path)
@@ -299,22 +302,25 @@ def test_bad_receipts_are_refused(pair: Pair, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="there is no receipt"):
         dealer.withdraw(sites(pair, campaign), receipt=tmp_path / "none.json")
     good = path.read_text()
-    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 3', '"version": 2')):
+    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 4', '"version": 3')):
         path.write_text(bad)
         with pytest.raises(InvalidValue, match="not a receipt"):
             dealer.upload(place(campaign, 5), campaign, sites(pair, campaign), receipt=path)
 
 
-def test_two_programs_do_not_share_a_receipt(pair: Pair, tmp_path: Path) -> None:
+def test_two_programs_do_not_share_a_receipt(pair: LivePair, tmp_path: Path) -> None:
     """Both would make ids of their own."""
     campaign = make(pair)
     path = tmp_path / "r.json"
     at = sites(pair, campaign)
-    with opened(path, name(campaign), at.token, bytes), pytest.raises(TryAgain, match="another upload is at work"):
+    with (
+        open_receipt(path, name(campaign), at.token, bytes),
+        pytest.raises(TryAgain, match="another upload is at work"),
+    ):
         dealer.upload(place(campaign, 5), campaign, at, receipt=path)
 
 
-def test_nothing_is_sent_without_a_place_for_the_receipt(pair: Pair, tmp_path: Path) -> None:
+def test_nothing_is_sent_without_a_place_for_the_receipt(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair)
     (tmp_path / "file").write_text("")
     done = run(pair, campaign, "--value", "5", "--yes", "--receipt", str(tmp_path / "file" / "r.json"))

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from campaign.errors import InvalidValue
-from campaign.spec import Campaign
-from dealer import records, tables
+from dealer import file_formats, input_rows
 from dealer.histogram import histogram
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidValue
 from tests.servers.conftest import new_campaign
 
 FLOATS = {"kind": "linear", "from": 0.0, "to": 100.0, "step": 0.1}
@@ -24,9 +24,9 @@ ONE = new_campaign(grid=FLOATS, unit="mmol/l")
 TWO = new_campaign(grid=FLOATS, strata=["no", "yes"])
 
 
-def read(data: bytes | str, campaign: Campaign = ONE, **options: Any) -> records.Records:
+def read(data: bytes | str, campaign: Campaign = ONE, **options: Any) -> input_rows.InputRows:
     content = data.encode() if isinstance(data, str) else data
-    return records.from_file(content, records.Options(**options), campaign.grid.is_value)
+    return input_rows.from_file(content, input_rows.Options(**options), campaign.grid.is_value)
 
 
 TEXT = "patient;Wert;event\np1;3,5;no\np2;41,25;yes\n"
@@ -66,7 +66,9 @@ TEXT = "patient;Wert;event\np1;3,5;no\np2;41,25;yes\n"
 def test_one_table_in_many_forms(data: bytes) -> None:
     found = read(data, TWO, column="Wert", stratum_column="event")
     assert (found.values, found.strata) == (["3.5", "41.25"], ["no", "yes"])
-    assert found.place(TWO).positions.tolist() == TWO.place([3.5, 41.25], ["no", "yes"]).positions.tolist()
+    assert (
+        found.to_positions(TWO).positions.tolist() == TWO.to_positions([3.5, 41.25], ["no", "yes"]).positions.tolist()
+    )
 
 
 @pytest.mark.parametrize("kind", ["to_parquet", "to_excel"])
@@ -82,7 +84,7 @@ def test_dates_in_excel() -> None:
     out = io.BytesIO()
     pd.DataFrame({"day": [datetime(2026, 3, 31), datetime(2026, 4, 1, 13, 30)]}).to_excel(out, index=False)
     campaign = new_campaign(grid=DAYS)
-    assert read(out.getvalue(), campaign).place(campaign).positions.tolist() == [89, 90]
+    assert read(out.getvalue(), campaign).to_positions(campaign).positions.tolist() == [89, 90]
 
 
 def test_without_pandas_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,14 +141,14 @@ def test_mistakes_are_named(text: str, options: dict[str, Any], message: str | N
         read(text, **options)
         return
     with pytest.raises(InvalidValue, match=message):
-        read(text, **options).place(ONE)
+        read(text, **options).to_positions(ONE)
 
 
 def test_a_column_by_its_number_and_thousands_by_word() -> None:
     assert read("1;2,5\n3;4,5\n", column="2").values == ["2.5", "4.5"]
     assert read("x;y\n1,234;a\n", column="x", decimal=",").values == ["1.234"]
     with pytest.raises(InvalidValue, match="'1,234' is not a finite number"):
-        read("x;y\n1,234;a\n", column="x", decimal=".").place(ONE)
+        read("x;y\n1,234;a\n", column="x", decimal=".").to_positions(ONE)
     with pytest.raises(InvalidValue, match="cannot be unpacked"):
         read(gzip.compress(b"x" * 100)[:-9])
 
@@ -154,7 +156,7 @@ def test_a_column_by_its_number_and_thousands_by_word() -> None:
 def test_all_bad_rows_are_counted_and_five_are_shown() -> None:
     lines = ["x", "1", "many", "2", *("NA", "", "-", "1.2.3", "inf", "few", "3"), '""']
     with pytest.raises(InvalidValue) as caught:
-        read("\n".join(f"{line};z" for line in lines), column="x").place(ONE)
+        read("\n".join(f"{line};z" for line in lines), column="x").to_positions(ONE)
     told = caught.value.detail
     assert told.startswith("8 of 11 rows cannot be used: row 3: 'many' is not a finite number; row 5: 'NA'")
     assert told.count("row ") == 5
@@ -169,12 +171,12 @@ def test_missing_ones_are_left_out_and_counted() -> None:
 
 
 def test_strata_where_there_are_none_and_none_where_there_are() -> None:
-    for found in (records.from_value("3", "yes"), read("x,e\n1,no\n", column="x", stratum_column="e")):
+    for found in (input_rows.from_value("3", "yes"), read("x,e\n1,no\n", column="x", stratum_column="e")):
         with pytest.raises(InvalidValue, match="this campaign has no strata: leave out --stratum"):
-            found.place(ONE)
+            found.to_positions(ONE)
     with pytest.raises(InvalidValue, match=r"every value needs its stratum.*'no', 'yes'"):
-        read("1\n").place(TWO)
-    assert read("1\n2\n", TWO, stratum="yes").place(TWO).positions.tolist() == [1024 + 10, 1024 + 20]
+        read("1\n").to_positions(TWO)
+    assert read("1\n2\n", TWO, stratum="yes").to_positions(TWO).positions.tolist() == [1024 + 10, 1024 + 20]
 
 
 @pytest.mark.parametrize(
@@ -187,25 +189,25 @@ def test_strata_where_there_are_none_and_none_where_there_are() -> None:
     ],
 )
 def test_clipping_is_refused_unless_allowed(values: list[float], message: str | None) -> None:
-    placed = ONE.place(values)
-    records.check_clipping(ONE, placed, True)
+    placed = ONE.to_positions(values)
+    input_rows.check_clipping(ONE, placed, True)
     if message is None:
-        records.check_clipping(ONE, placed, False)
+        input_rows.check_clipping(ONE, placed, False)
         return
     with pytest.raises(InvalidValue, match=message):
-        records.check_clipping(ONE, placed, False)
+        input_rows.check_clipping(ONE, placed, False)
 
 
 def test_the_histogram_is_of_what_would_be_sent() -> None:
-    drawn = histogram(TWO, TWO.place([0.0, 1.0, 1.0, 99.9, 1e9], ["no", "no", "no", "yes", "yes"]))
+    drawn = histogram(TWO, TWO.to_positions([0.0, 1.0, 1.0, 99.9, 1e9], ["no", "no", "no", "yes", "yes"]))
     first, second = drawn.split("\n\n")
     assert first.startswith("no: 3 values\n")
     assert [int(line.split()[-1]) for line in first.splitlines()[1:]] == [3, *[0] * 19]
     assert [int(line.split()[-1]) for line in second.splitlines()[1:]] == [*[0] * 19, 2]
     named = new_campaign(grid=FLOATS, unit="mmol/l", value_name="glucose")
-    assert "glucose (mmol/l)" in histogram(named, named.place([1.0]))
+    assert "glucose (mmol/l)" in histogram(named, named.to_positions([1.0]))
     tiny = new_campaign(grid={"kind": "explicit", "at": [1.0, 2.0]})
-    assert len(histogram(tiny, tiny.place([1.0])).splitlines()) == 2
+    assert len(histogram(tiny, tiny.to_positions([1.0])).splitlines()) == 2
 
 
 PIECES = st.sampled_from(
@@ -224,7 +226,7 @@ OPTIONS = st.fixed_dictionaries(
 def try_to_read(data: bytes, options: dict[str, Any], campaign: Campaign) -> None:
     told = ""
     try:
-        read(data, campaign, **options).place(campaign)
+        read(data, campaign, **options).to_positions(campaign)
     except InvalidValue as problem:
         told = problem.detail
     assert "\n" not in told
@@ -260,6 +262,6 @@ def test_damaged_files_of_every_kind_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MOST_BYTES", 1000)
+    monkeypatch.setattr(file_formats, "MOST_BYTES", 1000)
     with pytest.raises(InvalidValue, match="unpacks to more than"):
         read(gzip.compress(b"1\n" * 1000))

@@ -15,24 +15,24 @@ import numpy as np
 import pytest
 
 import dealer
-from campaign.envelopes import decode_uploads
-from campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
-from campaign.spec import to_base64url
 from fss.challenge import derive
 from fss.check import accept, sum_and_messages
-from harness.live import ROOT, Pair, name
+from fss_ecdf.campaign.binary_messages import decode_uploads
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import CampaignSealed, DigestMismatch, InvalidValue, PeerUnavailable, Problem
 from tests.dealer.helpers import DAYS, make, run, sites, stored, urls
+from tests.harness.server_pair import ROOT, LivePair, name
 from tests.servers.conftest import new_campaign
 from tests.servers.test_answers import both_noises, true_curve
 
 
-def test_a_csv_file_arrives_exactly_once(pair: Pair, tmp_path: Path) -> None:
+def test_a_csv_file_arrives_exactly_once(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair, strata=["no", "yes"])
     rng = np.random.default_rng(1)
     days, event = rng.integers(-4, 204, 2500), rng.choice(["no", "yes"], 2500)
     lines = [f"p{i};{d};{e}" for i, (d, e) in enumerate(zip(days, event, strict=True))]
     (tmp_path / "data.csv").write_text("\ufeffpatient;days;event\n" + "\n".join(lines) + "\n")
-    columns = ["--csv", "data.csv", "--column", "days", "--stratum-column", "event"]
+    columns = ["--file", "data.csv", "--column", "days", "--stratum-column", "event"]
 
     dry = run(pair, campaign, *columns, "--dry-run", cwd=tmp_path)
     assert dry.returncode == 0, dry.stderr
@@ -51,29 +51,29 @@ def test_a_csv_file_arrives_exactly_once(pair: Pair, tmp_path: Path) -> None:
 
     pair.seal(campaign)
     pair.wait_ready(campaign)
-    positions = campaign.place(days.tolist(), event.tolist()).positions
+    positions = campaign.to_positions(days.tolist(), event.tolist()).positions
     raw = true_curve(campaign, positions) + both_noises(pair, campaign)
     assert pair.ask(0, campaign, "curve", stratum="no")["counts"] == raw[:201].tolist()
 
 
-def test_one_value_and_standard_input(pair: Pair, tmp_path: Path) -> None:
+def test_one_value_and_standard_input(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair)
     assert run(pair, campaign, "--value", "63", "--yes").returncode == 0
     other = ["--receipt", str(tmp_path / "another party.json")]
-    piped = run(pair, campaign, "--csv", "-", "--yes", *other, stdin="1\n2\n\n3\n")
+    piped = run(pair, campaign, "--file", "-", "--yes", *other, stdin="1\n2\n\n3\n")
     assert piped.returncode == 0, piped.stderr
     assert stored(pair, campaign) == [4, 4]
-    unasked = run(pair, campaign, "--csv", "-", stdin="1\n")
+    unasked = run(pair, campaign, "--file", "-", stdin="1\n")
     assert (unasked.returncode, "consent with --yes" in unasked.stderr) == (65, True)
 
 
-def test_errors_are_one_clear_line(pair: Pair, tmp_path: Path) -> None:
+def test_errors_are_one_clear_line(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair)
     (tmp_path / "bad.csv").write_text("days\n5\nmany\n")
     for args, code, message in (
-        (["--csv", str(tmp_path / "bad.csv"), "--column", "days"], 65, "row 3: 'many' is not a whole number"),
-        (["--csv", str(tmp_path / "bad.csv"), "--column", "age"], 65, "no column 'age'; the file has 'days'"),
-        (["--csv", str(tmp_path / "none.csv")], 64, "No such file"),
+        (["--file", str(tmp_path / "bad.csv"), "--column", "days"], 65, "row 3: 'many' is not a whole number"),
+        (["--file", str(tmp_path / "bad.csv"), "--column", "age"], 65, "no column 'age'; the file has 'days'"),
+        (["--file", str(tmp_path / "none.csv")], 64, "No such file"),
         (["--value", "7.5"], 65, "is not a whole number"),
     ):
         done = run(pair, campaign, *args, "--yes")
@@ -89,7 +89,7 @@ def test_errors_are_one_clear_line(pair: Pair, tmp_path: Path) -> None:
     assert "[campaign-sealed]" in refused.stderr
 
 
-def test_bad_addresses_and_certificates(pair: Pair) -> None:
+def test_bad_addresses_and_certificates(pair: LivePair) -> None:
     campaign = make(pair)
     good = urls(pair, campaign)
     for bad, message in (
@@ -98,27 +98,27 @@ def test_bad_addresses_and_certificates(pair: Pair) -> None:
         ([good[0], "http://x/v1/campaigns/a"], "not an address like"),
     ):
         with pytest.raises(InvalidValue, match=message):
-            dealer.Sites(bad, "token")
+            dealer.ServerPair(bad, "token")
     with pytest.raises(InvalidValue, match="wrong order"):
-        dealer.Sites(good[::-1], "token", pair.folder / "ca.pem").fetch()
+        dealer.ServerPair(good[::-1], "token", pair.folder / "ca.pem").fetch_campaign()
     with pytest.raises(Problem, match="certificate that is not trusted"):
-        dealer.Sites(good, "token").fetch()
+        dealer.ServerPair(good, "token").fetch_campaign()
 
 
-def test_servers_that_disagree_get_nothing(pair: Pair) -> None:
+def test_servers_that_disagree_get_nothing(pair: LivePair) -> None:
     one = new_campaign(grid=DAYS)
     other = new_campaign(grid=DAYS, id=one.id, epsilon=9.0)
     pair.create(one, roles=[0])
     pair.create(other, roles=[1])
     with pytest.raises(DigestMismatch, match="different campaigns"):
-        sites(pair, one).fetch()
+        sites(pair, one).fetch_campaign()
 
 
 def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = make(pair)
-        placed = dealer.share([1, 2, 3], campaign).placed
-        at = dealer.Sites(
+        placed = dealer.make_keys([1, 2, 3], campaign).placed
+        at = dealer.ServerPair(
             urls(pair, campaign),
             pair.upload_tokens[campaign.id],
             pair.folder / "ca.pem",
@@ -139,24 +139,24 @@ def test_a_server_that_is_down_is_tried_again_later(tmp_path: Path) -> None:
 
 @pytest.mark.faults
 def test_a_file_waits_for_a_server_as_long_as_it_is_told_and_says_so(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, file = make(pair), tmp_path / "days.csv"
         file.write_text("days\n" + "".join(f"{day}\n" for day in range(12)))
         pair.stop(1)
-        short = run(pair, campaign, "--csv", str(file), "--yes", "--patience", "0.02")
+        short = run(pair, campaign, "--file", str(file), "--yes", "--patience", "0.02")
         assert short.returncode == 75, short.stderr
         back = threading.Timer(4, lambda: pair.start(1))
         back.start()
-        done = run(pair, campaign, "--csv", str(file), "--yes")
+        done = run(pair, campaign, "--file", str(file), "--yes")
         back.join()
         assert done.returncode == 0, done.stderr
         assert re.search(r"server 1 cannot be reached.*; trying again, for \d+ s yet", done.stderr), done.stderr
         assert stored(pair, campaign) == [12, 12]
 
 
-def test_a_campaign_that_fills_up_keeps_no_half(pair: Pair, tmp_path: Path) -> None:
+def test_a_campaign_that_fills_up_keeps_no_half(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair, min_uploads=1, max_uploads=5)
-    placed = dealer.share([1, 2, 3, 4], campaign).placed
+    placed = dealer.make_keys([1, 2, 3, 4], campaign).placed
     dealer.upload(placed, campaign, sites(pair, campaign))
     with pytest.raises(Problem, match=r"takes 5 uploads and has 4.*withdrawn at both servers"):
         dealer.upload(placed, campaign, sites(pair, campaign), receipt=tmp_path / "r.json")
@@ -164,14 +164,14 @@ def test_a_campaign_that_fills_up_keeps_no_half(pair: Pair, tmp_path: Path) -> N
 
 
 @pytest.mark.faults
-def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tmp_path: Path) -> None:
+def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: LivePair, tmp_path: Path) -> None:
     """Killed in the midst of it, several times; then finished. Every value counts once."""
     campaign = make(pair)
     values = np.random.default_rng(3).integers(0, 201, 20_000)
     (tmp_path / "v.csv").write_text("days\n" + "\n".join(map(str, values)) + "\n")
     command = [sys.executable, "-m", "dealer.cli", "upload", "--campaign", *urls(pair, campaign), "--yes"]
-    command += ["--ca", str(pair.folder / "ca.pem"), "--csv", "v.csv", "--column", "days", "--receipt", "r.json"]
-    known = {"FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "FSS_DIGEST": to_base64url(campaign.digest)}
+    command += ["--ca", str(pair.folder / "ca.pem"), "--file", "v.csv", "--column", "days", "--receipt", "r.json"]
+    known = {"FSS_UPLOAD_TOKEN": pair.upload_tokens[campaign.id], "FSS_CAMPAIGN_DIGEST": to_base64url(campaign.digest)}
     env = {**os.environ, **known, "PYTHONPATH": str(ROOT)}
     for parts in (0, 1, 4):  # as far as it may come before it is killed
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -185,7 +185,7 @@ def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: Pair, tm
     assert _states(tmp_path / "r.json") == ["done"] * 20
     pair.seal(campaign)
     pair.wait_ready(campaign)
-    raw = true_curve(campaign, campaign.place(values.tolist()).positions) + both_noises(pair, campaign)
+    raw = true_curve(campaign, campaign.to_positions(values.tolist()).positions) + both_noises(pair, campaign)
     assert pair.ask(1, campaign, "curve")["counts"] == raw[:201].tolist()
 
 
@@ -198,9 +198,9 @@ def _done(receipt: Path) -> int:
     return _states(receipt).count("done") if receipt.exists() else -1
 
 
-def test_withdrawing_needs_an_open_campaign(pair: Pair) -> None:
+def test_withdrawing_needs_an_open_campaign(pair: LivePair) -> None:
     campaign = make(pair)
-    shared = dealer.share(list(range(20)), campaign)
+    shared = dealer.make_keys(list(range(20)), campaign)
     for role in (0, 1):
         assert pair.upload(role, campaign, shared.envelope(role)).status_code == 200
     with pair.client(0, pair.upload_tokens[campaign.id]) as client:
@@ -218,16 +218,16 @@ def test_share_is_reproducible_and_prints_nothing() -> None:
     def rand(count: int) -> bytes:
         return np.random.default_rng(count).bytes(count)
 
-    first, second = (dealer.share([5, 6], campaign, rand=rand) for _ in range(2))
+    first, second = (dealer.make_keys([5, 6], campaign, rand=rand) for _ in range(2))
     assert first.envelope(0) == second.envelope(0)
     assert repr(first) == "<Shared 2 values, 256 bytes to each server>"
 
 
 @pytest.mark.parametrize("scheme", ["dcf", "dpf"])
 def test_envelopes_with_proofs_pass_the_check(scheme: str) -> None:
-    campaign, unchecked = (new_campaign(grid=DAYS, scheme=scheme, checked=checked) for checked in (True, False))
-    shared = dealer.share([5, 6, 200], campaign)
-    plain = dealer.share([5, 6, 200], unchecked)
+    campaign, unchecked = (new_campaign(grid=DAYS, scheme=scheme, check_keys=checked) for checked in (True, False))
+    shared = dealer.make_keys([5, 6, 200], campaign)
+    plain = dealer.make_keys([5, 6, 200], unchecked)
     assert len(shared.envelope(0)) == len(plain.envelope(0)) + 3 * 176
     challenge = derive(campaign.key_type(0).scheme, campaign.bits, campaign.digest, bytes(32), bytes(32))
     told = []
@@ -238,15 +238,15 @@ def test_envelopes_with_proofs_pass_the_check(scheme: str) -> None:
     assert accept(told[0], told[1], challenge).all()
 
 
-def test_files_as_they_come_and_what_is_left_out(pair: Pair, tmp_path: Path) -> None:
+def test_files_as_they_come_and_what_is_left_out(pair: LivePair, tmp_path: Path) -> None:
     campaign = make(pair)
     (tmp_path / "d.csv.gz").write_bytes(gzip.compress("Alter;Größe\n3;1,5\nNA;1\n4;2\n".encode("latin-1")))
-    columns = ["--csv", "d.csv.gz", "--column", "Alter"]
+    columns = ["--file", "d.csv.gz", "--column", "Alter"]
     stopped = run(pair, campaign, *columns, "--yes", cwd=tmp_path)
     assert stopped.returncode == 65
     assert "1 of 3 rows cannot be used: row 3: 'NA'" in stopped.stderr
     assert "--skip-missing leaves them out" in stopped.stderr
-    shown = run(pair, campaign, *columns, "--skip-missing", "--dry-run", "--plot", cwd=tmp_path)
+    shown = run(pair, campaign, *columns, "--skip-missing", "--dry-run", "--histogram", cwd=tmp_path)
     assert "read as Latin-1" in shown.stdout
     assert "1 rows without a value are left out (1 NA)" in shown.stdout
     assert "up to 9  ##" in shown.stdout
@@ -260,12 +260,12 @@ def test_files_as_they_come_and_what_is_left_out(pair: Pair, tmp_path: Path) -> 
     [
         (["--value", "3", "--stratum", "yes"], 65, "this campaign has no strata: leave out --stratum"),
         (["--value", "3", "--column", "x"], 64, "--column is for files"),
-        (["--csv", "-", "--stratum", "a", "--stratum-column", "b"], 64, "give one"),
-        (["--value", "3", "--plot"], 64, "it goes with --dry-run"),
+        (["--file", "-", "--stratum", "a", "--stratum-column", "b"], 64, "give one"),
+        (["--value", "3", "--histogram"], 64, "it goes with --dry-run"),
         (["--value", "900"], 65, "the value lies off the grid, which goes from 0 to 200: is this the right column?"),
     ],
 )
-def test_options_without_effect_are_mistakes(pair: Pair, args: list[str], code: int, message: str) -> None:
+def test_options_without_effect_are_mistakes(pair: LivePair, args: list[str], code: int, message: str) -> None:
     campaign = make(pair)
     done = run(pair, campaign, *args, "--yes", stdin="1\n")
     assert (done.returncode, len(done.stderr.splitlines())) == (code, 1)
@@ -273,16 +273,16 @@ def test_options_without_effect_are_mistakes(pair: Pair, args: list[str], code: 
     assert stored(pair, campaign) == [0, 0]
 
 
-def test_clipping_has_to_be_allowed(pair: Pair) -> None:
+def test_clipping_has_to_be_allowed(pair: LivePair) -> None:
     campaign = make(pair)
-    refused = run(pair, campaign, "--csv", "-", "--yes", stdin="5\n900\n-3\n")
+    refused = run(pair, campaign, "--file", "-", "--yes", stdin="5\n900\n-3\n")
     assert refused.returncode == 65
     assert "1 values below and 1 above the grid from 0 to 200 are 67% of all 3" in refused.stderr
-    assert run(pair, campaign, "--csv", "-", "--yes", "--allow-clipping", stdin="5\n900\n-3\n").returncode == 0
+    assert run(pair, campaign, "--file", "-", "--yes", "--allow-clipping", stdin="5\n900\n-3\n").returncode == 0
     assert stored(pair, campaign) == [3, 3]
 
 
-def test_nobody_to_consent(pair: Pair) -> None:
+def test_nobody_to_consent(pair: LivePair) -> None:
     done = run(pair, make(pair), "--value", "3")
     assert done.returncode == 64
     assert done.stderr.endswith("fss-dealer: nobody is there to be asked: consent with --yes\n")

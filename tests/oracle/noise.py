@@ -1,6 +1,7 @@
 """The noise, one node at a time, with exact integers and no floating point: what servers/release/noise.py must equal.
 
-Probabilities are taken as exact fractions from campaign/noise/tables.py, whose own correctness has its own test.
+Probabilities are taken as exact fractions from fss_ecdf/campaign/noise/tables.py, whose own correctness has its own
+test.
 """
 
 import hashlib
@@ -10,8 +11,8 @@ from functools import cache
 
 from Crypto.Cipher import AES
 
-from campaign.noise.paper_tree import PaperTree
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.noise.paper_tree import PaperTree
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 
 
 class Oracle:

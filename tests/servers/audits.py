@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from campaign.envelopes import UPLOAD_ID_BYTES, Shares, decode_shares, encode_shares, row_bytes
-from campaign.spec import Campaign, to_base64url
-from campaign.wire import read
-from client.identity import Identity
-from client.program import OK
 from fss.field import Words
-from harness.live import IDENTITIES, Pair, name
-from programs.server import main
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, ShareMessage, decode_shares, encode_shares, row_bytes
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.json_messages import read
+from fss_ecdf.campaign.release import ReleaseName
+from fss_ecdf.cli.common import OK
+from fss_ecdf.cli.server import main
+from fss_ecdf.net.server_identity import Identity
 from servers.audit.material import About, Export, release_folder
 from servers.audit.verdict import WRONG, Finding
 from servers.audit.verify import verify
 from servers.release.statement import Signed, covered, covered_messages, split
+from tests.harness.server_pair import IDENTITIES, LivePair, name
 
 Folders = tuple[Path, Path]  # what the audited server handed over, and the evidence of the other one
 
@@ -27,15 +28,15 @@ def digest_of(campaign: Campaign) -> str:
     return to_base64url(campaign.digest)
 
 
-def config(pair: Pair, role: int) -> str:
+def config(pair: LivePair, role: int) -> str:
     return str(pair.folder / f"server{role}" / "server.toml")
 
 
-def handed_over(pair: Pair, campaign: Campaign, folder: Path, audited: int = 1) -> Folders:
+def handed_over(pair: LivePair, campaign: Campaign, folder: Path, audited: int = 1) -> Folders:
     keys, evidence = folder / f"keys{audited}", folder / f"evidence{1 - audited}"
     about = [name(campaign), "--config"]
-    assert main(["audit", "export", *about, config(pair, audited), "--out", str(keys)]) == OK
-    assert main(["audit", "evidence", *about, config(pair, 1 - audited), "--out", str(evidence)]) == OK
+    assert main(["audit", "export-keys", *about, config(pair, audited), "--out", str(keys)]) == OK
+    assert main(["audit", "export-evidence", *about, config(pair, 1 - audited), "--out", str(evidence)]) == OK
     return keys, evidence
 
 
@@ -66,7 +67,7 @@ def detail(findings: list[Finding], what: str) -> str:
 
 def answer_of(evidence: Path, release: str, asked: bytes = b'"positions":"all"') -> Path:
     """The file of the signed answer to such a question."""
-    for path in release_folder(evidence, release).glob("*.answer"):
+    for path in release_folder(evidence, ReleaseName.parse(release)).glob("*.answer"):
         if asked in path.with_suffix(".question").read_bytes():
             return path
     raise AssertionError(release)
@@ -79,7 +80,7 @@ def sign_shares(
     path = answer_of(evidence, release)
     statement = read(Signed, (path.parent / "statement").read_bytes()).statement
     told = decode_shares(split(path.read_bytes())[0], campaign, server, 1 << campaign.bits)
-    message = encode_shares(campaign, Shares(server, told.key_set, told.uploads, lie(told.elements)))
+    message = encode_shares(campaign, ShareMessage(server, told.key_set, told.uploads, lie(told.elements)))
     question = path.with_suffix(".question").read_bytes()
     path.write_bytes(message + Identity(IDENTITIES[server], server).sign(covered(statement, question, message)))
 
@@ -97,7 +98,7 @@ def sign_messages(folder: Path, lie: Callable[[Words], Words], server: int = 1) 
 def sign_statement(folders: Folders, release: str, server: int = 1, **changes: Any) -> None:
     """A lying server signed another statement, and everywhere."""
     for folder in folders:
-        path = release_folder(folder, release) / "statement"
+        path = release_folder(folder, ReleaseName.parse(release)) / "statement"
         said = read(Signed, path.read_bytes()).statement.model_copy(update=changes)
         data = b"fss-ecdf statement 1\n" + said.to_json().encode()
         signature = to_base64url(Identity(IDENTITIES[server], server).sign(data))

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign, new_id
-from harness.live import Pair, envelopes, pledges
-from harness.postgres import NoPostgres, Postgres
-from servers.lifecycle import admission
+from fss_ecdf.campaign.campaign import Campaign, new_id
+from servers.storage import admission
 from servers.storage.entries import set_checksum
 from servers.storage.storage import Storage
 from servers.storage.waves import Wave
 from tests.campaign.helpers import campaign
+from tests.harness.postgres import NoPostgres, Postgres
+from tests.harness.server_pair import LivePair, commitments, envelopes
 
 
 def new_campaign(**changes: Any) -> Campaign:
     """Of these servers; unchecked, so that tests of other things need not wait for the check."""
     id = changes.get("id", new_id(secrets.token_bytes))
-    about = {"id": id, "min_uploads": 10, "checked": False, "servers": pledges(id)}
+    about = {"id": id, "min_uploads": 10, "check_keys": False, "server_commitments": commitments(id)}
     return campaign(**{**about, **changes})
 
 
@@ -30,12 +30,12 @@ def values(count: int, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def sealed(pair: Pair) -> tuple[Campaign, np.ndarray[Any, Any]]:
+def sealed(pair: LivePair) -> tuple[Campaign, np.ndarray[Any, Any]]:
     """A sealed, evaluated campaign of two strata, and the positions that only the test knows."""
     spec = new_campaign(strata=["no", "yes"], reserve=1.0)
     x = values(3000)
     labels = ["yes" if flag else "no" for flag in np.random.default_rng(1).random(3000) < x]
-    positions = spec.place(x, labels).positions
+    positions = spec.to_positions(x, labels).positions
     pair.create(spec)
     pair.upload_values(spec, positions)
     pair.seal(spec)
@@ -43,10 +43,10 @@ def sealed(pair: Pair) -> tuple[Campaign, np.ndarray[Any, Any]]:
     return spec, positions
 
 
-def filled(pair: Pair, count: int = 60) -> tuple[Campaign, np.ndarray[Any, Any]]:
+def filled(pair: LivePair, count: int = 60) -> tuple[Campaign, np.ndarray[Any, Any]]:
     """A campaign with uploads at both servers and some at one only."""
     campaign = new_campaign()
-    positions = campaign.place(values(count)).positions
+    positions = campaign.to_positions(values(count)).positions
     pair.create(campaign)
     pair.upload_values(campaign, positions)
     pair.upload(0, campaign, envelopes(campaign, np.arange(3))[0])
@@ -54,7 +54,7 @@ def filled(pair: Pair, count: int = 60) -> tuple[Campaign, np.ndarray[Any, Any]]
     return campaign, positions
 
 
-def answering(pair: Pair) -> Campaign:
+def answering(pair: LivePair) -> Campaign:
     """Such a campaign, sealed and evaluated."""
     campaign, _ = filled(pair)
     pair.seal(campaign)
@@ -84,10 +84,10 @@ def fixed(storage: Storage, **changes: object) -> tuple[Campaign, Wave, list[byt
     """A campaign whose set is fixed, and its ids."""
     campaign = new_campaign(**changes)
     storage.campaigns.add(campaign, "0" * 64, [])
-    _, rows = admission.rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
+    _, rows = admission.parse_rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
     assert storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
     entries = b"".join(upload_id + leaf for upload_id, leaf, _ in sorted(rows))
-    wave = storage.waves.fix(campaign.id, freeze, set_checksum(entries), [])
+    wave = storage.waves.commit_set(campaign.id, freeze, set_checksum(entries), [])
     return campaign, wave, sorted(upload_id for upload_id, _, _ in rows)

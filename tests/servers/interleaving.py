@@ -17,7 +17,7 @@ from typing import Any, Self
 import psycopg
 import sqlalchemy as sa
 
-from campaign.errors import Problem
+from fss_ecdf.campaign.errors import Problem
 from servers.storage.dialects import postgres
 from servers.storage.storage import Storage
 

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from campaign.errors import InvalidCampaign
+from fss_ecdf.campaign.errors import InvalidCampaign
 
 
 def where(data: bytes) -> tuple[int, int]:

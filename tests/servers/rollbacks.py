@@ -4,11 +4,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from harness.live import Pair
-from programs.server import main
+from fss_ecdf.cli.server import main
 from servers.rollback import Told
 from servers.storage.history import MARK_BYTES, Mark
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair
 
 
 def lie(asked: str | None) -> str:
@@ -17,16 +17,16 @@ def lie(asked: str | None) -> str:
     return str(Told(seen[-1] if seen else Mark(0, 0, bytes(MARK_BYTES)), (), seen[0] if seen else None))
 
 
-def forget(pair: Pair, role: int) -> None:
+def forget(pair: LivePair, role: int) -> None:
     """As if this server were dishonest: it does not tell the other one what it has seen of its history."""
     with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db", timeout=20)) as db:
         db.execute("DELETE FROM standing WHERE name != 'own'")
         db.commit()
 
 
-def recovery(pair: Pair, role: int, what: str, *more: str) -> Done:
+def recovery(pair: LivePair, role: int, what: str, *more: str) -> Done:
     return call(main, "recovery", what, "--config", str(config(pair, role)), *more)
 
 
-def config(pair: Pair, role: int = 0) -> Path:
+def config(pair: LivePair, role: int = 0) -> Path:
     return pair.folder / f"server{role}" / "server.toml"

@@ -3,8 +3,8 @@
 import hashlib
 from collections.abc import Iterable
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, Row, upload_bytes
-from campaign.spec import Campaign
+from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, Row, upload_bytes
+from fss_ecdf.campaign.campaign import Campaign
 from servers.storage.entries import set_checksum
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_TYPE
-from campaign.sealed_uploads import seal_upload
-from campaign.spec import Campaign, to_base64url
-from harness.live import Pair, envelopes, name
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.sealed_uploads import seal_upload
 from servers.api.app import ROUTES as ROOMS
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
@@ -19,12 +19,12 @@ ROUTES = [
     ("GET", "/v1/actions", {"operator"}),
     ("GET", "/v1/campaigns", {"operator"}),
     ("POST", "/v1/campaigns", {"operator"}),
-    ("GET", "/v1/pledges/{id}", {"operator"}),
+    ("GET", "/v1/commitments/{id}", {"operator"}),
     ("GET", "/v1/campaigns/{id}/status", {"operator"}),
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
-    ("POST", "/v1/campaigns/{id}/confirm", {"operator"}),
+    ("POST", "/v1/campaigns/{id}/discard-excluded", {"operator"}),
     ("DELETE", "/v1/campaigns/{id}/seal", {"operator"}),
-    ("POST", "/v1/campaigns/{id}/reopen", {"operator"}),
+    ("POST", "/v1/campaigns/{id}/unfreeze", {"operator"}),
     ("GET", "/v1/campaigns/{id}/sites", {"operator"}),
     ("POST", "/v1/campaigns/{id}/sites", {"operator"}),
     ("PATCH", "/v1/campaigns/{id}/sites/{site}", {"operator"}),
@@ -40,9 +40,9 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/shares", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/groups", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/freeze", {"peer"}),
-    ("POST", "/v1/peer/campaigns/{id}/thaw", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/unfreeze", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/ids", {"peer"}),
-    ("POST", "/v1/peer/campaigns/{id}/leave", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/exclude", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/agree", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/challenge", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
@@ -54,7 +54,7 @@ ROUTES = [
 PUBLIC = {"/healthz", "/readyz", "/docs", "/v1/campaigns/{cid}"}
 
 
-def tokens(pair: Pair, campaign: Campaign) -> dict[str, str]:
+def tokens(pair: LivePair, campaign: Campaign) -> dict[str, str]:
     """Every token that means something to server 0, by kind."""
     return {
         "operator": pair.servers[0].operator,
@@ -65,7 +65,7 @@ def tokens(pair: Pair, campaign: Campaign) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("method", "path", "allowed"), ROUTES)
-def test_wrong_tokens(pair: Pair, sealed: Sealed, method: str, path: str, allowed: set[str]) -> None:
+def test_wrong_tokens(pair: LivePair, sealed: Sealed, method: str, path: str, allowed: set[str]) -> None:
     campaign = sealed[0]
     url = path.replace("{id}", name(campaign))
     known = tokens(pair, campaign)
@@ -88,7 +88,7 @@ def test_wrong_tokens(pair: Pair, sealed: Sealed, method: str, path: str, allowe
             assert response.headers["www-authenticate"] == "Bearer"
 
 
-def test_the_list_of_routes_is_complete(pair: Pair) -> None:
+def test_the_list_of_routes_is_complete(pair: LivePair) -> None:
     listed = {(method, path.split("?")[0].replace("{id}", "{cid}")) for method, path, _ in ROUTES}
     for module in ROOMS:
         for route in module.router.routes:
@@ -98,13 +98,13 @@ def test_the_list_of_routes_is_complete(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "Basic abc", "Bearer", "bearer\tx", "Bearer " + "x" * 600])
-def test_odd_authorization_headers(pair: Pair, header: str) -> None:
+def test_odd_authorization_headers(pair: LivePair, header: str) -> None:
     with pair.client(0) as client:
         response = client.get("/v1/campaigns", headers={"Authorization": header})
     assert response.status_code == 401
 
 
-def test_unknown_addresses_are_problems_too(pair: Pair) -> None:
+def test_unknown_addresses_are_problems_too(pair: LivePair) -> None:
     with pair.operator(0) as client:
         for method, path, status in (
             ("GET", "/nothing", 404),
@@ -118,7 +118,7 @@ def test_unknown_addresses_are_problems_too(pair: Pair) -> None:
             assert response.headers["content-type"] == "application/problem+json"
 
 
-def secrets_of(pair: Pair, campaign: Campaign, planted: bytes) -> list[tuple[str, bytes]]:
+def secrets_of(pair: LivePair, campaign: Campaign, planted: bytes) -> list[tuple[str, bytes]]:
     """Everything server 0 must never show, in every form it might take."""
     secret = [("planted key", planted)]
     with sqlite3.connect(pair.folder / "server0" / "data" / "server.db") as db:
@@ -138,7 +138,7 @@ def secrets_of(pair: Pair, campaign: Campaign, planted: bytes) -> list[tuple[str
     return forms + [(kind, token.encode()) for kind, token in tokens(pair, campaign).items()]
 
 
-def test_no_secret_in_any_answer_or_log(pair: Pair) -> None:
+def test_no_secret_in_any_answer_or_log(pair: LivePair) -> None:
     campaign = new_campaign(strata=["no", "yes"], reserve=1.0)
     pair.create(campaign)
     data = envelopes(campaign, np.arange(40))
@@ -155,7 +155,7 @@ def test_no_secret_in_any_answer_or_log(pair: Pair) -> None:
         {"content": b"{"},
         {"json": {"upper_ends": [0.5, 1.0], "epsilon": 0.5}},
         {"json": {"digest": to_base64url(campaign.digest), "positions": "all"}},
-        {"content": seal_upload(campaign, 0, data[0]), "headers": {"Content-Type": UPLOAD_TYPE}},
+        {"content": seal_upload(campaign, 0, data[0], known["upload"]), "headers": {"Content-Type": UPLOAD_TYPE}},
     ]
     for token in [*known.values(), None]:
         with pair.client(0, token) as client:
@@ -176,7 +176,7 @@ def test_no_secret_in_any_answer_or_log(pair: Pair) -> None:
             assert form not in str(answer.headers).encode(), (what, answer.url)
 
 
-def test_files_with_secrets_are_for_their_owner_only(pair: Pair, sealed: Sealed) -> None:
+def test_files_with_secrets_are_for_their_owner_only(pair: LivePair, sealed: Sealed) -> None:
     for role in (0, 1):
         folder = pair.folder / f"server{role}"
         secret = [folder / f for f in ("server.toml", "peer.token", "operator.token", "analyst.token", "key.pem")]
@@ -187,7 +187,7 @@ def test_files_with_secrets_are_for_their_owner_only(pair: Pair, sealed: Sealed)
     assert all(token not in text for token in tokens(pair, sealed[0]).values())
 
 
-def test_metrics_and_openapi(pair: Pair, sealed: Sealed) -> None:
+def test_metrics_and_openapi(pair: LivePair, sealed: Sealed) -> None:
     text = pair.metrics(0)
     with pair.operator(0) as client:
         api = client.get("/openapi.json").json()
@@ -201,5 +201,5 @@ def test_metrics_and_openapi(pair: Pair, sealed: Sealed) -> None:
         described = api["paths"][path.split("?")[0].replace("{id}", "{cid}")][method.lower()]
         assert described["summary"], path
         assert described["security"], path
-        if method == "POST" and not path.endswith(("seal", "confirm", "reopen")):
+        if method == "POST" and not path.endswith(("seal", "discard-excluded", "unfreeze")):
             assert described["requestBody"]["content"], path

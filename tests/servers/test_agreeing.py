@@ -4,16 +4,19 @@ import asyncio
 
 import pytest
 
-from campaign.errors import CampaignSealed
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import CampaignSealed
 from servers.lifecycle import seal
 from servers.lifecycle.frozen_ids import FrozenIds
-from servers.lifecycle.seal_wire import Step
+from servers.lifecycle.seal_messages import Step
+from servers.storage.entries import set_checksum, split
+from servers.storage.schema import UPLOADS
 from servers.storage.storage import Storage, Writer
 from servers.storage.waves import FROZEN, Wave
 from tests.servers.test_wave_sets import made, send
 
 
-@pytest.mark.parametrize("waves", [None, {"every": "by hand", "count": 3, "pooled": []}])
+@pytest.mark.parametrize("waves", [None, {"every": "manual", "count": 3, "pooled": []}])
 def test_a_set_that_is_proposed_while_the_wave_freezes_is_not_fixed_unseen(
     storage: Storage, monkeypatch: pytest.MonkeyPatch, waves: object
 ) -> None:
@@ -42,3 +45,30 @@ def test_a_set_that_is_proposed_while_the_wave_freezes_is_not_fixed_unseen(
         asyncio.run(agree())
     wave = storage.waves.get(spec.id, number)
     assert (wave.state, wave.freezes, wave.set) == (FROZEN, 1, None)
+
+
+def test_what_was_looked_at_before_a_rollback_is_not_taken_for_what_is_here(storage: Storage) -> None:
+    """A failover to an older replica, under a running process: the same freeze again, of other uploads."""
+    spec = made(storage, waves=None)
+    send(storage, spec, b"a", b"b", b"c", wave=0)
+    storage.waves.agree(spec.id)
+    wave = storage.waves.freeze(spec.id, closed=False)
+
+    async def looked() -> tuple[bytes, bytes, bytes]:
+        ids = FrozenIds(storage)
+        try:
+            tree, checksum = await ids.tree(spec.id, wave, 0), await ids.checksum(spec.id, wave, [])
+            with storage.engine.begin() as db:  # what the replica never had
+                db.execute(UPLOADS.delete().where(UPLOADS.c.id == sorted(split(entries(storage, spec)))[0][:16]))
+            storage.history.accept(1)
+            return tree.checksum, checksum, await ids.checksum(spec.id, wave, [])
+        finally:
+            ids.close()
+
+    before = set_checksum(entries(storage, spec))
+    assert asyncio.run(looked()) == (before, before, set_checksum(entries(storage, spec)))
+    assert set_checksum(entries(storage, spec)) != before
+
+
+def entries(storage: Storage, spec: Campaign) -> bytes:
+    return b"".join(storage.uploads.entries(spec.id))

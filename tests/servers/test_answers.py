@@ -6,21 +6,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign, to_base64url
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
 from servers.release.noise import NoiseTree
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import new_campaign, values
 
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
 
-def noise_tree(pair: Pair, role: int, campaign: Campaign) -> NoiseTree:
+def noise_tree(pair: LivePair, role: int, campaign: Campaign) -> NoiseTree:
     """A server's noise, from what only a thief of its disk could read."""
     seed, context = pair.noise_secrets(role, campaign)
     return NoiseTree(seed, server=role, covers=context, mechanism=campaign.noise)
 
 
-def both_noises(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:
+def both_noises(pair: LivePair, campaign: Campaign) -> np.ndarray[Any, Any]:
     return noise_tree(pair, 0, campaign).curve() + noise_tree(pair, 1, campaign).curve()
 
 
@@ -28,7 +28,7 @@ def true_curve(campaign: Campaign, positions: np.ndarray[Any, Any]) -> np.ndarra
     return np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
 
 
-def test_removing_both_noises_gives_the_exact_curve(pair: Pair, sealed: Sealed) -> None:
+def test_removing_both_noises_gives_the_exact_curve(pair: LivePair, sealed: Sealed) -> None:
     """Shares, noise and combination are all exact: nothing else is in an answer."""
     campaign, positions = sealed
     raw = true_curve(campaign, positions) + both_noises(pair, campaign)
@@ -40,7 +40,7 @@ def test_removing_both_noises_gives_the_exact_curve(pair: Pair, sealed: Sealed) 
             assert answer["counts"] == (raw[start : start + campaign.grid.size] - base).tolist()
 
 
-def test_an_answer_describes_itself(pair: Pair, sealed: Sealed) -> None:
+def test_an_answer_describes_itself(pair: LivePair, sealed: Sealed) -> None:
     campaign, _ = sealed
     answer = pair.ask(0, campaign, "ecdf", at="0.05,0.5,0.505,2", stratum="yes")
     assert answer["digest"] == to_base64url(campaign.digest)
@@ -51,7 +51,7 @@ def test_an_answer_describes_itself(pair: Pair, sealed: Sealed) -> None:
     assert answer["standard_errors"][:2] == pytest.approx(np.sqrt(2 * variance).tolist())
 
 
-def test_both_servers_and_all_ways_of_asking_agree(pair: Pair, sealed: Sealed) -> None:
+def test_both_servers_and_all_ways_of_asking_agree(pair: LivePair, sealed: Sealed) -> None:
     campaign, _ = sealed
     curve = pair.ask(0, campaign, "curve", stratum="no")
     picked = [0, 10, 55, 100]
@@ -61,7 +61,7 @@ def test_both_servers_and_all_ways_of_asking_agree(pair: Pair, sealed: Sealed) -
         assert counts == [curve["counts"][i] for i in picked]
 
 
-def test_curve_as_csv_and_numpy(pair: Pair, sealed: Sealed) -> None:
+def test_curve_as_csv_and_numpy(pair: LivePair, sealed: Sealed) -> None:
     campaign, _ = sealed
     expected = pair.ask(0, campaign, "curve")
     path = f"/v1/campaigns/{name(campaign)}/curve"
@@ -78,7 +78,7 @@ def test_curve_as_csv_and_numpy(pair: Pair, sealed: Sealed) -> None:
     assert counts.tolist() == whole[:128].tolist()  # to the end of the padding, where all is noise
 
 
-def test_groups_are_noisy_and_paid_for(pair: Pair, sealed: Sealed) -> None:
+def test_groups_are_noisy_and_paid_for(pair: LivePair, sealed: Sealed) -> None:
     campaign, positions = sealed
     path = f"/v1/campaigns/{name(campaign)}/groups"
     query = {"upper_ends": [0.2, 0.4, 1.0], "epsilon": 0.25}
@@ -108,9 +108,9 @@ def test_groups_are_noisy_and_paid_for(pair: Pair, sealed: Sealed) -> None:
     assert refused.json()["type"].endswith("budget-exceeded")
 
 
-def test_groups_need_enough_epsilon_for_every_value(pair: Pair) -> None:
+def test_groups_need_enough_epsilon_for_every_value(pair: LivePair) -> None:
     """The noise of one value must not need tables that stall the server."""
-    campaign = new_campaign(strata=["no", "yes"], reserve=1.0, max_instances=50)
+    campaign = new_campaign(strata=["no", "yes"], reserve=1.0, max_values_per_person=50)
     pair.create(campaign)
     pair.upload_values(campaign, np.arange(100))
     pair.seal(campaign)
@@ -124,7 +124,7 @@ def test_groups_need_enough_epsilon_for_every_value(pair: Pair) -> None:
         assert client.post(path, json={"upper_ends": [0.5, 1.0], "epsilon": 0.5}).status_code == 200
 
 
-def test_points_of_a_huge_domain_are_evaluated_directly(pair: Pair) -> None:
+def test_points_of_a_huge_domain_are_evaluated_directly(pair: LivePair) -> None:
     """2^24 thresholds: no whole curve, but any point, and the same answer from both servers."""
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": 2**24 - 1, "step": 1}
     campaign = new_campaign(grid=grid)
@@ -144,9 +144,9 @@ def test_points_of_a_huge_domain_are_evaluated_directly(pair: Pair) -> None:
     assert "Ask for points" in refused.json()["detail"]
 
 
-def test_the_point_function_scheme_answers_the_same_way(pair: Pair) -> None:
+def test_the_point_function_scheme_answers_the_same_way(pair: LivePair) -> None:
     campaign = new_campaign(scheme="dpf")
-    positions = campaign.place(values(400, 5)).positions
+    positions = campaign.to_positions(values(400, 5)).positions
     pair.create(campaign)
     pair.upload_values(campaign, positions)
     pair.seal(campaign, role=1)
@@ -166,7 +166,7 @@ def test_the_point_function_scheme_answers_the_same_way(pair: Pair) -> None:
         ("ecdf", {"at": "0.5", "stratum": "maybe"}, "'maybe' is not one of 'no', 'yes'"),
     ],
 )
-def test_bad_questions(pair: Pair, sealed: Sealed, what: str, params: dict[str, str], message: str) -> None:
+def test_bad_questions(pair: LivePair, sealed: Sealed, what: str, params: dict[str, str], message: str) -> None:
     with pair.analyst(0) as client:
         response = client.get(f"/v1/campaigns/{name(sealed[0])}/{what}", params=params)
     assert response.status_code in (400, 422)
@@ -174,7 +174,7 @@ def test_bad_questions(pair: Pair, sealed: Sealed, what: str, params: dict[str, 
     assert message in response.json()["detail"]
 
 
-def test_before_sealing_nothing_is_answered(pair: Pair) -> None:
+def test_before_sealing_nothing_is_answered(pair: LivePair) -> None:
     campaign = new_campaign()
     pair.create(campaign)
     with pair.analyst(0) as client:

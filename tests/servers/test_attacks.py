@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import (
-    Shares,
+from fss import KeyBatch, dcf, field
+from fss_ecdf.campaign.binary_messages import (
+    ShareMessage,
     Uploads,
     decode_shares,
     encode_shares,
@@ -18,13 +19,12 @@ from campaign.envelopes import (
     stored_bytes,
     upload_rows,
 )
-from campaign.spec import Campaign
-from campaign.wire import ShareQuery
-from client.tokens import new_token
-from fss import KeyBatch, dcf, field
-from harness.live import Pair, envelopes, name
-from operators.setup import _Authority
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.json_messages import ShareQuery
+from fss_ecdf.net.tokens import new_token
+from fss_ecdf.operators.setup import _Authority
 from servers.release.statement import split
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import answering, new_campaign, values
 from tests.servers.test_answers import both_noises, noise_tree, true_curve
 from tests.servers.test_bad_peers import _reply, impostor
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.faults
 Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 
 
-def stolen_keys(pair: Pair, role: int, campaign: Campaign) -> tuple[list[bytes], KeyBatch]:
+def stolen_keys(pair: LivePair, role: int, campaign: Campaign) -> tuple[list[bytes], KeyBatch]:
     """Ids and keys from a server's disk."""
     with sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db") as db:
         rows = db.execute(
@@ -46,7 +46,7 @@ def stolen_keys(pair: Pair, role: int, campaign: Campaign) -> tuple[list[bytes],
     return [row[0] for row in rows], KeyBatch.from_bytes(b"".join(row[1][:size] for row in rows), campaign.id)
 
 
-def exact(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:
+def exact(pair: LivePair, campaign: Campaign) -> np.ndarray[Any, Any]:
     """The published curve without both servers' noise: what no single attacker can compute."""
     counts = np.array(pair.ask(0, campaign, "curve")["counts"])
     return np.asarray(counts - both_noises(pair, campaign)[: campaign.grid.size])
@@ -55,7 +55,7 @@ def exact(pair: Pair, campaign: Campaign) -> np.ndarray[Any, Any]:
 # A thief with one server's disk
 
 
-def test_the_keys_on_one_disk_say_nothing_about_values(pair: Pair) -> None:
+def test_the_keys_on_one_disk_say_nothing_about_values(pair: LivePair) -> None:
     """Half of the parties hold 0, half the largest value. From one server's keys, nobody can tell which."""
     campaign, n = new_campaign(), 4000
     truth = np.random.default_rng(5).integers(0, 2, n)
@@ -76,7 +76,7 @@ def test_the_keys_on_one_disk_say_nothing_about_values(pair: Pair) -> None:
         assert abs((guess == secret).mean() - 0.5) < 5 * 0.5 / np.sqrt(n)
 
 
-def test_a_thief_of_one_disk_removes_one_of_two_noises(pair: Pair, sealed: Sealed) -> None:
+def test_a_thief_of_one_disk_removes_one_of_two_noises(pair: LivePair, sealed: Sealed) -> None:
     """He gains a factor of the square root of two in the standard error, and no exact count."""
     campaign, positions = sealed
     size = campaign.grid.size
@@ -90,7 +90,7 @@ def test_a_thief_of_one_disk_removes_one_of_two_noises(pair: Pair, sealed: Seale
 # A curious server
 
 
-def peer_shares(pair: Pair, campaign: Campaign, positions: list[int] | None) -> np.ndarray[Any, Any]:
+def peer_shares(pair: LivePair, campaign: Campaign, positions: list[int] | None) -> np.ndarray[Any, Any]:
     """What server 1 gets of server 0."""
     token = (pair.folder / "server1" / "peer.token").read_text().strip()
     query = ShareQuery(digest=campaign.digest, positions="all" if positions is None else positions)
@@ -101,7 +101,7 @@ def peer_shares(pair: Pair, campaign: Campaign, positions: list[int] | None) -> 
     return decode_shares(split(answer.content)[0], campaign, 0, count).elements
 
 
-def test_a_curious_server_that_asks_again_or_elsewhere_gets_the_same_shares(pair: Pair, sealed: Sealed) -> None:
+def test_a_curious_server_that_asks_again_or_elsewhere_gets_the_same_shares(pair: LivePair, sealed: Sealed) -> None:
     campaign, positions = sealed
     everything = peer_shares(pair, campaign, None)
     for at in ([5], [5, 5, 5, 90], list(range(256)), [255, 0]):
@@ -118,7 +118,7 @@ def test_a_curious_server_that_asks_again_or_elsewhere_gets_the_same_shares(pair
 # An analyst
 
 
-def test_a_million_questions_average_nothing_away(pair: Pair, sealed: Sealed) -> None:
+def test_a_million_questions_average_nothing_away(pair: LivePair, sealed: Sealed) -> None:
     """Every point of the grid ten thousand times, at both servers."""
     campaign, positions = sealed
     curve = pair.ask(0, campaign, "curve", stratum="no")
@@ -140,7 +140,7 @@ def test_a_million_questions_average_nothing_away(pair: Pair, sealed: Sealed) ->
 # Parties
 
 
-def test_a_party_that_uploads_twice(pair: Pair) -> None:
+def test_a_party_that_uploads_twice(pair: LivePair) -> None:
     """In an open campaign it counts twice: the bound is its promise. With invitations it is refused."""
     opened, invited = new_campaign(), new_campaign(admission="invited")
     invitations = [new_token("invite") for _ in range(20)]
@@ -153,19 +153,19 @@ def test_a_party_that_uploads_twice(pair: Pair) -> None:
         assert all(pair.upload(role, invited, data[role], token).status_code == 200 for role in (0, 1))
     again = envelopes(invited, np.array([3]))
     for role in (0, 1):
-        assert pair.upload(role, invited, again[role], invitations[0]).json()["type"].endswith("invitation-spent")
+        assert pair.upload(role, invited, again[role], invitations[0]).json()["type"].endswith("invitation-used")
     assert pair.seal(opened)["count"] == 20
     assert pair.seal(invited)["count"] == 20
 
 
-def test_a_party_that_uploads_to_one_server_only_changes_nothing(pair: Pair) -> None:
+def test_a_party_that_uploads_to_one_server_only_changes_nothing(pair: LivePair) -> None:
     campaign = new_campaign()
-    positions = campaign.place(values(50)).positions
+    positions = campaign.to_positions(values(50)).positions
     pair.create(campaign)
     pair.upload_values(campaign, positions)
     for role in (0, 1):
         pair.upload(role, campaign, envelopes(campaign, np.zeros(30, np.int64))[role])
-    assert pair.seal(campaign)["orphans"] == {"here": 30, "there": 30}
+    assert pair.seal(campaign)["unmatched"] == {"here": 30, "there": 30}
     pair.wait_ready(campaign)
     assert exact(pair, campaign).tolist() == true_curve(campaign, positions)[:101].tolist()
 
@@ -177,10 +177,10 @@ def forged(campaign: Campaign, keys: tuple[KeyBatch, KeyBatch]) -> tuple[bytes, 
     return first, second
 
 
-def test_a_malformed_key_adds_what_its_party_likes(pair: Pair) -> None:
+def test_a_malformed_key_adds_what_its_party_likes(pair: LivePair) -> None:
     """This attack succeeds: a payload of 500 instead of 1, and keys that share no comparison at all."""
     heavy, wild = new_campaign(), new_campaign()
-    positions = heavy.place(values(50)).positions
+    positions = heavy.to_positions(values(50)).positions
     for campaign in (heavy, wild):
         pair.create(campaign)
         pair.upload_values(campaign, positions)
@@ -205,7 +205,7 @@ def test_a_malformed_key_adds_what_its_party_likes(pair: Pair) -> None:
 
 def test_a_certificate_of_the_wrong_organisation(tmp_path: Path) -> None:
     """The same authority has signed it, but for another name: server 0 does not talk to it."""
-    pair, authority = Pair(tmp_path, curve_bits="0"), _Authority()
+    pair, authority = LivePair(tmp_path, curve_bits="0"), _Authority()
     (pair.folder / "server0" / "peer-ca.pem").write_bytes(authority.certificate_pem)
     folder = pair.folder / "server1"
     certificate, key = authority.issue("127.0.0.1")
@@ -229,13 +229,13 @@ def test_a_certificate_of_the_wrong_organisation(tmp_path: Path) -> None:
 
 def test_shares_that_the_server_did_not_sign_are_refused(tmp_path: Path) -> None:
     """Whoever has server 1's certificate and token, but not its identity, cannot answer for it; it can: test_audit."""
-    pair = Pair(tmp_path, curve_bits="0")
+    pair = LivePair(tmp_path, curve_bits="0")
     with pair:
         campaign = answering(pair)
         pair.ask(0, campaign, "ecdf", at="0.5")
         true_share = pair_share(pair, campaign)
         pair.stop(1)
-        lie = Shares(
+        lie = ShareMessage(
             1, true_share.key_set, true_share.uploads, field.add(true_share.elements, np.array([7], np.uint64))
         )
         body = encode_shares(campaign, lie) + bytes(64)
@@ -245,7 +245,7 @@ def test_shares_that_the_server_did_not_sign_are_refused(tmp_path: Path) -> None
         assert "not signed" in answer.json()["detail"]
 
 
-def pair_share(pair: Pair, campaign: Campaign) -> Shares:
+def pair_share(pair: LivePair, campaign: Campaign) -> ShareMessage:
     """What server 1 honestly answers for the threshold 0.3."""
     token = (pair.folder / "server0" / "peer.token").read_text().strip()
     query = ShareQuery(digest=campaign.digest, positions=[30])

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import Shares, encode_shares
-from campaign.errors import PeerMismatch
-from campaign.spec import Campaign
-from campaign.wire import ShareQuery
-from client.identity import Identity
-from client.program import BAD_DATA, USAGE
 from fss import field
-from harness.live import IDENTITIES, Pair, name
+from fss_ecdf.campaign.binary_messages import ShareMessage, encode_shares
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidPeerResponse
+from fss_ecdf.campaign.json_messages import ShareQuery
+from fss_ecdf.cli.common import BAD_DATA, USAGE
+from fss_ecdf.net.server_identity import Identity
 from servers.audit.verdict import EXIT_STATUS, HONEST, NOTHING, WRONG, overall
 from servers.release.noise import set_secret
 from servers.release.statement import Signed, Statement, covered, require_signed, split
+from tests.harness.server_pair import IDENTITIES, LivePair, name
 from tests.servers.audits import (
     Folders,
     answer_of,
@@ -40,12 +40,12 @@ SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 
 @pytest.fixture(scope="module")
-def asked(pair: Pair) -> Campaign:
+def asked(pair: LivePair) -> Campaign:
     """A checked campaign of which everything has been asked: the curve and score groups."""
-    campaign = new_campaign(checked=True, strata=["no", "yes"], reserve=1.0, grid=SCORES)
+    campaign = new_campaign(check_keys=True, strata=["no", "yes"], reserve=1.0, grid=SCORES)
     pair.create(campaign)
     x = values(200)
-    pair.upload_values(campaign, campaign.place(x, ["yes" if v > 0.3 else "no" for v in x]).positions)
+    pair.upload_values(campaign, campaign.to_positions(x, ["yes" if v > 0.3 else "no" for v in x]).positions)
     pair.seal(campaign)
     pair.wait_ready(campaign)
     pair.ask(0, campaign, "curve", stratum="no")
@@ -57,7 +57,7 @@ def asked(pair: Pair) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def originals(pair: Pair, asked: Campaign, tmp_path_factory: pytest.TempPathFactory) -> list[Folders]:
+def originals(pair: LivePair, asked: Campaign, tmp_path_factory: pytest.TempPathFactory) -> list[Folders]:
     folder = tmp_path_factory.mktemp("audit")
     return [handed_over(pair, asked, folder, audited) for audited in (0, 1)]
 
@@ -135,7 +135,7 @@ def test_evidence_cannot_be_made_up(folders: Folders, asked: Campaign) -> None:
 def test_another_campaign_cannot_be_slipped_in(folders: Folders, asked: Campaign) -> None:
     """Played by the accuser: it puts its own signing key in the other's place and signs a lie for it."""
     fields = asked.model_dump(mode="json", by_alias=True)
-    fields["servers"][1]["signing_key"] = fields["servers"][0]["signing_key"]
+    fields["server_commitments"][1]["signing_key"] = fields["server_commitments"][0]["signing_key"]
     other = Campaign.from_dict(fields)
     for folder in folders:
         (folder / "campaign.json").write_bytes(other.canonical)
@@ -177,12 +177,12 @@ def test_nonsense_is_a_finding_not_a_traceback(folders: Folders, asked: Campaign
 
 @pytest.mark.parametrize("audited", [0, 1])
 def test_nobody_asked_so_there_is_nothing_to_compare(
-    pair: Pair, tmp_path: Path, audited: int, capsys: pytest.CaptureFixture[str]
+    pair: LivePair, tmp_path: Path, audited: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An honest server is not called a liar for it."""
     campaign = new_campaign()
     pair.create(campaign)
-    pair.upload_values(campaign, campaign.place(values(20)).positions)
+    pair.upload_values(campaign, campaign.to_positions(values(20)).positions)
     pair.seal(campaign)
     pair.wait_ready(campaign)
     folders = handed_over(pair, campaign, tmp_path, audited)
@@ -190,9 +190,9 @@ def test_nobody_asked_so_there_is_nothing_to_compare(
     assert f"server {audited} has signed and published no number" in capsys.readouterr().out
 
 
-def test_rejected_uploads_that_are_erased_are_nothing_to_compare(pair: Pair, tmp_path: Path) -> None:
+def test_rejected_uploads_that_are_erased_are_nothing_to_compare(pair: LivePair, tmp_path: Path) -> None:
     """All else about the check is still compared, who passed included."""
-    campaign = new_campaign(checked=True, grid=POSITIONS)
+    campaign = new_campaign(check_keys=True, grid=POSITIONS)
     pair.create(campaign)
     pair.upload_values(campaign, np.arange(20))
     send(pair, campaign, forged(campaign, "another payload"))
@@ -201,14 +201,14 @@ def test_rejected_uploads_that_are_erased_are_nothing_to_compare(pair: Pair, tmp
     pair.ask(0, campaign, "curve")
     assert overall(found(handed_over(pair, campaign, tmp_path / "before"), campaign)) == HONEST
     with pair.operator(1) as client:
-        assert client.post(f"/v1/campaigns/{name(campaign)}/confirm").json() == {"erased": 30}
+        assert client.post(f"/v1/campaigns/{name(campaign)}/discard-excluded").json() == {"erased": 30}
     findings = found(handed_over(pair, campaign, tmp_path / "after"), campaign)
     assert [f.what for f in findings if f.verdict != HONEST] == ["messages about erased uploads"]
     assert overall(findings) == NOTHING
     assert {f.what: f.numbers for f in findings}["check messages"] == 3 * 20
 
 
-def test_a_signature_covers_question_statement_and_answer(pair: Pair, asked: Campaign) -> None:
+def test_a_signature_covers_question_statement_and_answer(pair: LivePair, asked: Campaign) -> None:
     identity = Identity(IDENTITIES[1], 1)
     about = {"digest": asked.digest, "server": 1, "checksum": bytes(32), "count": 3, "keys": bytes(32)}
     statement, other = (Statement.model_validate({**about, "noise": bytes([i]) * 32}) for i in (0, 1))
@@ -219,16 +219,16 @@ def test_a_signature_covers_question_statement_and_answer(pair: Pair, asked: Cam
         (other, b"question", answer),
         (statement, b"question", b"Shares" + answer[6:]),
     ):
-        with pytest.raises(PeerMismatch, match="not signed"):
+        with pytest.raises(InvalidPeerResponse, match="not signed"):
             require_signed(asked, *other_question)
 
 
 def test_a_share_leaves_only_when_the_others_statement_is_kept(tmp_path: Path) -> None:
     """Server 1 asks while it cannot be asked itself: it gets nothing before it has made its statement."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign()
         pair.create(campaign)
-        pair.upload_values(campaign, campaign.place(values(40)).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(40)).positions)
         pair.seal(campaign)
         pair.wait_ready(campaign)
         for role in (0, 1):
@@ -250,10 +250,12 @@ def test_noise_secrets_of_two_sets_tell_nothing_of_each_other() -> None:
     assert seed not in secrets
 
 
-def signed_lie(pair: Pair, campaign: Campaign, elements: Any) -> bytes:
+def signed_lie(pair: LivePair, campaign: Campaign, elements: Any) -> bytes:
     """Server 1's answer for threshold 0.3, other than the keys and the noise make it, with its signature."""
     true_share = pair_share(pair, campaign)
-    message = encode_shares(campaign, Shares(1, true_share.key_set, true_share.uploads, elements(true_share.elements)))
+    message = encode_shares(
+        campaign, ShareMessage(1, true_share.key_set, true_share.uploads, elements(true_share.elements))
+    )
     token = (pair.folder / "server0" / "peer.token").read_text().strip()
     with pair.client(1, token) as client:
         path = f"/v1/peer/campaigns/{name(campaign)}/statement"
@@ -265,11 +267,11 @@ def signed_lie(pair: Pair, campaign: Campaign, elements: Any) -> bytes:
 @pytest.mark.faults
 def test_a_lying_server_spoils_an_answer_and_is_found_out(tmp_path: Path) -> None:
     """It adds 7 to its share: nobody notices at once, but its own signature convicts it."""
-    pair = Pair(tmp_path, curve_bits="0")
+    pair = LivePair(tmp_path, curve_bits="0")
     with pair:
         campaign = new_campaign()
         pair.create(campaign)
-        pair.upload_values(campaign, campaign.place(values(60)).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(60)).positions)
         pair.seal(campaign)
         pair.wait_ready(campaign)
         pair.ask(0, campaign, "ecdf", at="0.5")

@@ -6,21 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
-from harness.live import Pair
+from fss_ecdf.campaign.campaign import Campaign
 from servers.audit.verdict import EXIT_STATUS, HONEST, overall
+from tests.harness.server_pair import LivePair
 from tests.servers.audits import digest_of, found, handed_over, status
 from tests.servers.conftest import new_campaign
 from tests.servers.waves import close, until_released
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.toml"))
+EXAMPLES = sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.toml"))
 PARTIES = 105
 
 
 def example(path: Path) -> Campaign:
-    return new_campaign(**{"checked": True, **tomllib.loads(path.read_text())})
+    return new_campaign(**{"check_keys": True, **tomllib.loads(path.read_text())})
 
 
 def test_the_examples_have_survival_in_waves_with_pools() -> None:
@@ -30,7 +30,7 @@ def test_the_examples_have_survival_in_waves_with_pools() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_honest_pair_passes(pair: Pair, path: Path, tmp_path: Path) -> None:
+def test_an_honest_pair_passes(pair: LivePair, path: Path, tmp_path: Path) -> None:
     """Analysts ask server 0 only. Of a campaign of waves the last is still open: its keys are not erased yet."""
     campaign = example(path)
     pair.create(campaign)

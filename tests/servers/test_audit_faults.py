@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, row_bytes
-from campaign.spec import Campaign
 from fss import field
-from harness.live import Pair, name
+from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, row_bytes
+from fss_ecdf.campaign.campaign import Campaign
 from servers.audit.verdict import EXIT_STATUS, HONEST, NOTHING, overall
+from tests.harness.server_pair import LivePair, name
 from tests.servers.audits import detail, digest_of, found, handed_over, status, wrong
 from tests.servers.test_check import POSITIONS, forged, send
 from tests.servers.waves import close, until_released, wave_campaign
@@ -23,11 +23,11 @@ from tests.servers.waves import close, until_released, wave_campaign
 pytestmark = pytest.mark.faults
 
 
-def data_of(pair: Pair, role: int, campaign: Campaign) -> Path:
+def data_of(pair: LivePair, role: int, campaign: Campaign) -> Path:
     return pair.folder / f"server{role}" / "data" / name(campaign)
 
 
-def checked_ids(pair: Pair) -> list[bytes]:
+def checked_ids(pair: LivePair) -> list[bytes]:
     """In the order in which server 1's messages are."""
     with closing(sqlite3.connect(pair.folder / "server1" / "data" / "server.db")) as db:
         return [row[0] for row in db.execute("SELECT id FROM uploads WHERE wave = 1 ORDER BY id")]
@@ -61,10 +61,10 @@ def lie(folder: Path, theirs: field.Words, honest: int, bad: int) -> None:
 
 def test_a_server_that_lies_in_the_check_is_named(tmp_path: Path) -> None:
     """It has an honest upload rejected and keeps a bad one; both servers seal that set, and only an audit tells."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(1, crash_at='"check-messages-saved"')
     with pair:
-        campaign = wave_campaign(count=3, checked=True, grid=POSITIONS, pooled=[{"at": "end", "epsilon": 0.5}])
+        campaign = wave_campaign(count=3, check_keys=True, grid=POSITIONS, pooled=[{"through": "end", "epsilon": 0.5}])
         pair.create(campaign)
         pair.upload_values(campaign, np.arange(20))
         both = forged(campaign, "another payload")
@@ -93,8 +93,8 @@ def test_a_server_that_lies_in_the_check_is_named(tmp_path: Path) -> None:
 
 def test_erased_keys_are_nothing_to_compare(tmp_path: Path) -> None:
     """Of a wave that is done with, nothing is left to compute from; the wave after it is audited."""
-    with Pair(tmp_path) as pair:
-        campaign = wave_campaign(count=3, checked=True, grid=POSITIONS, pooled=[])
+    with LivePair(tmp_path) as pair:
+        campaign = wave_campaign(count=3, check_keys=True, grid=POSITIONS, pooled=[])
         pair.create(campaign)
         pair.upload_values(campaign, np.arange(15))
         close(pair, campaign, 1)

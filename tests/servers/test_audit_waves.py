@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_ID_BYTES, row_bytes
-from campaign.spec import Campaign, to_base64url
 from fss import field
-from harness.live import Pair
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, row_bytes
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.release import ReleaseName
 from servers.audit.material import Export, check_folder, release_folder
 from servers.audit.verdict import EXIT_STATUS, HONEST, NOTHING, WRONG, overall
 from servers.compute.shares import share_of
-from servers.release import noised
+from servers.release import add_noise
 from servers.release.noise import NoiseTree, covers
 from servers.storage.entries import id_of, split
+from tests.harness.server_pair import LivePair
 from tests.servers.audits import (
     Folders,
     change_upload,
@@ -40,13 +41,14 @@ pytestmark = pytest.mark.faults
 
 FORGED = 30  # keys of "another payload"
 RELEASES = ["wave 1", "pooled 2"]
-POOLED: list[dict[str, Any]] = [{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}]
+POOL = ReleaseName("pooled", 2)
+POOLED: list[dict[str, Any]] = [{"through": 2, "epsilon": 0.5}, {"through": "end", "epsilon": 0.25}]
 
 
 @pytest.fixture(scope="module")
-def campaign(pair: Pair) -> Campaign:
+def campaign(pair: LivePair) -> Campaign:
     """Wave 1 with uploads of a dishonest party, wave 2 too small to be released alone, and a pool of both."""
-    made = wave_campaign(count=4, checked=True, grid=POSITIONS, pooled=POOLED)
+    made = wave_campaign(count=4, check_keys=True, grid=POSITIONS, pooled=POOLED)
     pair.create(made)
     for wave, count in ((1, 30), (2, 4), (3, 20)):
         pair.upload_values(made, np.random.default_rng(wave).integers(0, 32, count))
@@ -60,7 +62,7 @@ def campaign(pair: Pair) -> Campaign:
 
 
 @pytest.fixture(scope="module")
-def originals(pair: Pair, campaign: Campaign, tmp_path_factory: pytest.TempPathFactory) -> list[Folders]:
+def originals(pair: LivePair, campaign: Campaign, tmp_path_factory: pytest.TempPathFactory) -> list[Folders]:
     folder = tmp_path_factory.mktemp("audit")
     return [handed_over(pair, campaign, folder, audited) for audited in (0, 1)]
 
@@ -108,11 +110,11 @@ def test_other_noise(folders: Folders, campaign: Campaign, release: str) -> None
     """Of the other release, or that a secret makes which was not committed to."""
     keys, evidence = folders
     export = Export(keys, campaign)
-    made = export.releases[release]
+    made = export.releases[ReleaseName.parse(release)]
     assert made.sealed.key_file is not None
     bound = covers(campaign.id, made.sealed.checksum, made.sealed.key_file)
     noise_of = partial(NoiseTree, server=1, covers=bound, mechanism=made.campaign.noise)
-    other = noise_of(bytes(32)).curve() - noise_of(export.noise_secret(release)).curve()
+    other = noise_of(bytes(32)).curve() - noise_of(export.noise_secret(ReleaseName.parse(release))).curve()
     sign_shares(evidence, campaign, release, lambda share: field.add(share, field.encode(other)))
     findings = found(folders, campaign)
     places = np.flatnonzero(other)
@@ -120,7 +122,7 @@ def test_other_noise(folders: Folders, campaign: Campaign, release: str) -> None
         f"{places.size} of {1 << campaign.bits} numbers differ, the first at place {places[0]}, by {other[places[0]]}"
     )
     assert detail(findings, f"{release}: shares at all positions") == expected
-    (release_folder(keys, release) / "noise.secret").write_text("00" * 32)
+    (release_folder(keys, ReleaseName.parse(release)) / "noise.secret").write_text("00" * 32)
     findings = found(folders, campaign)
     assert wrong(findings) == {f"{release}: noise": 1}
 
@@ -129,12 +131,12 @@ def test_the_noise_of_another_epsilon(folders: Folders, campaign: Campaign) -> N
     """A pool has its own epsilon: with the noise of a wave's it is found out, though the secret is the right one."""
     keys, evidence = folders
     export = Export(keys, campaign)
-    made = export.releases["pooled 2"]
+    made = export.releases[POOL]
     assert made.sealed.key_file is not None
     bound = covers(campaign.id, made.sealed.checksum, made.sealed.key_file)
     shares = [share_of(campaign, export.uploads[wave].keys()) for wave in (1, 2)]
-    source = noised.Source(export.noise_secret("pooled 2"), 1, bound, campaign.released(((campaign.epsilon, 1),)))
-    sign_shares(evidence, campaign, "pooled 2", lambda _: noised.curve(shares[0] + shares[1], source))
+    source = add_noise.NoiseKey(export.noise_secret(POOL), 1, bound, campaign.released(((campaign.epsilon, 1),)))
+    sign_shares(evidence, campaign, "pooled 2", lambda _: add_noise.noisy_curve(shares[0] + shares[1], source))
     assert "pooled 2: shares at all positions" in wrong(found(folders, campaign))
 
 
@@ -143,9 +145,9 @@ def test_another_set(folders: Folders, campaign: Campaign, release: str) -> None
     """It evaluates without one upload; or says afterwards that there was one less."""
     keys, evidence = folders
     one = share_of(campaign, Export(keys, campaign).uploads[1].keys(np.array([3])))
-    source = noised.Source(bytes(32), 1, b"", campaign)
+    source = add_noise.NoiseKey(bytes(32), 1, b"", campaign)
     noise = field.encode(source.tree().curve())
-    share = field.sub(noised.curve(one, source), noise)
+    share = field.sub(add_noise.noisy_curve(one, source), noise)
     sign_shares(evidence, campaign, release, lambda signed: field.sub(signed, share))
     assert wrong(found(folders, campaign))[f"{release}: shares at all positions"] == 1
     drop_upload(keys / "wave-1" / "uploads", campaign, 3)
@@ -257,7 +259,7 @@ def test_what_the_audited_server_published(originals: list[Folders], campaign: C
     """Analysts asked server 0 only, so server 1 has no share of it; what it told them is compared all the same."""
     folders = copied(originals[0], tmp_path)
     assert not list(folders[1].glob("release-*/*.answer"))
-    path = release_folder(folders[0] / "kept", "pooled 2") / "release.npy"
+    path = release_folder(folders[0] / "kept", POOL) / "release.npy"
     published = np.load(path)
     published[8] += 3
     np.save(path, published)

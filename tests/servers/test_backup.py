@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.errors import PeerUnavailable
-from campaign.spec import to_base64url
-from client.identity import Identity
-from client.program import BadSettings
-from harness.live import Pair, name
-from operators.setup import init_pair
-from programs.server import main
-from servers.backup import MANIFEST, backup
-from servers.restore import restore
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import PeerUnavailable
+from fss_ecdf.cli.common import UsageError
+from fss_ecdf.cli.server import main
+from fss_ecdf.net.server_identity import Identity
+from fss_ecdf.operators.setup import init_pair
+from servers.maintenance.backup import MANIFEST, backup
+from servers.maintenance.restore import restore
 from servers.settings import load
 from servers.storage.storage import Storage
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import new_campaign, values
 
 NOW = datetime.now(UTC)
 
 
-def config(pair: Pair, role: int = 0) -> Path:
+def config(pair: LivePair, role: int = 0) -> Path:
     return pair.folder / f"server{role}" / "server.toml"
 
 
@@ -43,17 +43,17 @@ def alone(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def broken_up(tmp_path: Path) -> Iterator[Pair]:
-    with Pair(tmp_path) as started:
+def broken_up(tmp_path: Path) -> Iterator[LivePair]:
+    with LivePair(tmp_path) as started:
         yield started
 
 
 @pytest.mark.slow
-def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: Pair, tmp_path: Path) -> None:
+def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: LivePair, tmp_path: Path) -> None:
     pair = broken_up
     campaign = new_campaign()
     pair.create(campaign)
-    pair.upload_values(campaign, campaign.place(values(20)).positions)
+    pair.upload_values(campaign, campaign.to_positions(values(20)).positions)
     made = run("backup", "--config", str(config(pair)), str(tmp_path / "early"))
     assert made.returncode == 0, made.stderr
     assert "encrypt it before it travels" in made.stdout
@@ -112,11 +112,11 @@ def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: P
 
 def test_backups_that_are_not_this_servers_or_not_whole(alone: Path, tmp_path: Path) -> None:
     other = alone.parents[1] / "server1" / "server.toml"
-    with pytest.raises(BadSettings, match="has not been started yet"):
+    with pytest.raises(UsageError, match="has not been started yet"):
         backup(load(alone), alone, tmp_path / "b", NOW)
     Storage(f"sqlite:///{alone.parent / 'data' / 'server.db'}").close()
     assert "database/server.db" in backup(load(alone), alone, tmp_path / "b", NOW)
-    with pytest.raises(BadSettings, match="a backup of server 0, and the settings are server 1's"):
+    with pytest.raises(UsageError, match="a backup of server 0, and the settings are server 1's"):
         restore(load(other), tmp_path / "b")
     looked, kept = restore(load(alone), tmp_path / "b")
     assert looked.backup.manifest.at == NOW.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -124,15 +124,13 @@ def test_backups_that_are_not_this_servers_or_not_whole(alone: Path, tmp_path: P
     identity = alone.parent / "identity.secret"
     kept = identity.read_text()
     identity.write_text("00" * 32 + "\n")
-    with pytest.raises(
-        BadSettings, match=r"is not signed with .*identity.secret: it was changed, or made with another"
-    ):
+    with pytest.raises(UsageError, match=r"is not signed with .*identity.secret: it was changed, or made with another"):
         restore(load(alone), tmp_path / "b")
     identity.write_text(kept)
     (tmp_path / "b" / "database" / "server.db").write_bytes(b"other")
-    with pytest.raises(BadSettings, match="missing or changed since the backup was made"):
+    with pytest.raises(UsageError, match="missing or changed since the backup was made"):
         restore(load(alone), tmp_path / "b")
-    with pytest.raises(BadSettings, match="not a complete backup"):
+    with pytest.raises(UsageError, match="not a complete backup"):
         restore(load(alone), tmp_path)
 
 
@@ -142,7 +140,7 @@ def test_a_file_that_is_not_in_the_signed_list_is_not_restored(alone: Path, tmp_
     backup(load(alone), alone, tmp_path / "b", NOW)
     (tmp_path / "b" / place).parent.mkdir(exist_ok=True)
     (tmp_path / "b" / place).write_bytes(b"planted")
-    with pytest.raises(BadSettings, match=r"not in the signed list of this backup"):
+    with pytest.raises(UsageError, match=r"not in the signed list of this backup"):
         restore(load(alone), tmp_path / "b")
     assert not list((alone.parent / "data").rglob("extra"))
 
@@ -169,6 +167,6 @@ def test_a_changed_list_is_not_believed(alone: Path, tmp_path: Path, what: str) 
             identity = Identity(b"\7" * 32, 0)
             signed = identity.sign(b"fss-ecdf backup manifest 1\n" + (folder / MANIFEST).read_bytes())
             (folder / "manifest.signature").write_text(to_base64url(signed))
-    with pytest.raises(BadSettings, match=r"not signed with|missing or changed"):
+    with pytest.raises(UsageError, match=r"not signed with|missing or changed"):
         restore(load(alone), folder)
     assert (alone.parent / "data" / "kept").read_bytes() == b"kept"

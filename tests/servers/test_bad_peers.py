@@ -4,8 +4,6 @@ import http.client
 import http.server
 import shutil
 import sqlite3
-import ssl
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -16,13 +14,14 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign
 from servers.lifecycle.id_tree import ENTRIES_AT_ONCE
-from servers.lifecycle.seal_wire import Frozen, Step
+from servers.lifecycle.seal_messages import Frozen, Step
 from servers.rollback import HEADER
 from servers.storage.entries import id_of, ids_in, set_checksum
 from servers.storage.waves import FROZEN
+from tests.harness.server_pair import LivePair, name
+from tests.hostile import serving
 from tests.servers.conftest import answering, filled
 from tests.servers.rollbacks import lie
 
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.faults
 
 
 def test_a_peer_that_is_down_is_named_and_retried_later(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, curve_bits="0")
+    pair = LivePair(tmp_path, curve_bits="0")
     with pair:
         campaign = answering(pair)
         first = pair.ask(0, campaign, "ecdf", at="0.3,0.6")
@@ -46,7 +45,7 @@ def test_a_peer_that_is_down_is_named_and_retried_later(tmp_path: Path) -> None:
 
 
 def test_a_published_curve_needs_the_peer_no_more(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         pair.stop(1)
@@ -60,7 +59,7 @@ def test_a_published_curve_needs_the_peer_no_more(tmp_path: Path) -> None:
 
 
 @contextmanager
-def impostor(pair: Pair, answer: Callable[[Any], None]) -> Iterator[None]:
+def impostor(pair: LivePair, answer: Callable[[Any], None]) -> Iterator[None]:
     """Something else that listens at server 1's address, with its certificate."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -73,18 +72,8 @@ def impostor(pair: Pair, answer: Callable[[Any], None]) -> Iterator[None]:
 
         def log_message(self, *_: object) -> None: ...
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", pair.ports[1]), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pair.folder / "server1" / "cert.pem", pair.folder / "server1" / "key.pem")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(pair.folder / "server1", Handler, pair.ports[1]):
         yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _reply(handler: Any, status: int, body: bytes) -> None:
@@ -96,7 +85,7 @@ def _reply(handler: Any, status: int, body: bytes) -> None:
 
 
 def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, curve_bits="0")
+    pair = LivePair(tmp_path, curve_bits="0")
     with pair:
         campaign, _ = filled(pair)
         other, _ = filled(pair)
@@ -123,11 +112,11 @@ def test_slow_lying_and_foreign_peers(tmp_path: Path) -> None:
         digest, foreign = campaign.digest, other.digest
         head = b"FSSS\1\1\0\0" + digest + bytes(32) + (60).to_bytes(8, "little") + (1).to_bytes(8, "little")
         unsigned = bytes(64)
-        assert problem(head + bytes(8) + unsigned) == (502, "peer-mismatch")  # another set of uploads
+        assert problem(head + bytes(8) + unsigned) == (502, "invalid-peer-response")  # another set of uploads
         assert problem(head.replace(digest, foreign) + bytes(8) + unsigned) == (409, "digest-mismatch")
-        assert problem(head + b"\xff" * 8 + unsigned) == (502, "peer-mismatch")
-        assert problem(b"nonsense") == (502, "peer-mismatch")
-        assert problem(b"<html>", 500) == (502, "peer-mismatch")
+        assert problem(head + b"\xff" * 8 + unsigned) == (502, "invalid-peer-response")
+        assert problem(b"nonsense") == (502, "invalid-peer-response")
+        assert problem(b"<html>", 500) == (502, "invalid-peer-response")
         started = time.monotonic()
         with impostor(pair, lambda h: time.sleep(20)):
             response = ask()
@@ -147,7 +136,7 @@ def _drip(handler: Any) -> None:
 
 
 def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
-    pair = Pair(tmp_path, curve_bits="0", peer__timeout_s="3.0")
+    pair = LivePair(tmp_path, curve_bits="0", peer__timeout_s="3.0")
     with pair:
         campaign = answering(pair)
         pair.ask(0, campaign, "ecdf", at="0.9")
@@ -160,10 +149,10 @@ def test_a_dripping_peer_meets_a_deadline(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", [b"<html>", b"[]", b"{}", b"[" * 100_000, b'{"count": 60, "checksum": 7, "orphans": 0}']
+    "reply", [b"<html>", b"[]", b"{}", b"[" * 100_000, b'{"count": 60, "checksum": 7, "unmatched": 0}']
 )
 def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path, reply: bytes) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.agree(campaign, 1)
         with pair.client(1, (pair.folder / "server0" / "peer.token").read_text().strip()) as client:
@@ -174,7 +163,7 @@ def test_a_peer_that_answers_sealing_with_nonsense_seals_nothing(tmp_path: Path,
             pair.operator(0) as client,
         ):
             response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
-        assert (response.status_code, response.json()["type"].rsplit(":", 1)[1]) == (502, "peer-mismatch")
+        assert (response.status_code, response.json()["type"].rsplit(":", 1)[1]) == (502, "invalid-peer-response")
         pair.start(1)
         assert pair.status(campaign)["state"] == "frozen"
         assert pair.seal(campaign)["count"] == 60
@@ -193,19 +182,19 @@ def test_a_peer_that_lists_more_than_it_has_is_not_listened_to(tmp_path: Path) -
             entries = (i.to_bytes(16, "big") + bytes(32) for i in range(first, first + ENTRIES_AT_ONCE))
             _reply(handler, 200, b"".join(entries))
 
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.agree(campaign, 1)
         pair.stop(1)
         with impostor(pair, answer), pair.operator(0) as client:
             response = client.post(f"/v1/campaigns/{name(campaign)}/seal")
-        assert (response.status_code, response.json()["type"].rsplit(":", 1)[1]) == (502, "peer-mismatch")
+        assert (response.status_code, response.json()["type"].rsplit(":", 1)[1]) == (502, "invalid-peer-response")
         assert [path.rsplit("/", 1)[1] for path in asked] == ["freeze?wave=0", "ids?wave=0"]
         pair.start(1)
 
 
 def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Path) -> None:
-    pair, stranger = Pair(tmp_path, curve_bits="0"), Pair(tmp_path / "stranger")
+    pair, stranger = LivePair(tmp_path, curve_bits="0"), LivePair(tmp_path / "stranger")
     with pair:
         campaign = answering(pair)
         pair.stop(1)
@@ -217,27 +206,27 @@ def test_a_peer_with_a_certificate_of_another_authority_is_refused(tmp_path: Pat
         assert "ConnectError" in response.json()["detail"]
 
 
-def peer_call(pair: Pair, campaign: Campaign, what: str, body: bytes = b"") -> httpx.Response:
+def peer_call(pair: LivePair, campaign: Campaign, what: str, body: bytes = b"") -> httpx.Response:
     """A request that server 1's operator could send to server 0."""
     token = (pair.folder / "server1" / "peer.token").read_text().strip()
     with pair.client(0, token) as client:
         return client.post(f"/v1/peer/campaigns/{name(campaign)}/{what}", content=body)
 
 
-def stored_entries(pair: Pair, campaign: Campaign, role: int) -> list[bytes]:
+def stored_entries(pair: LivePair, campaign: Campaign, role: int) -> list[bytes]:
     stored = "SELECT u.id, u.leaf FROM uploads u JOIN campaigns c ON c.number = u.campaign WHERE c.id = ? ORDER BY u.id"
     with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
         return [b"".join(row) for row in db.execute(stored, (campaign.id,))]
 
 
 def leave_and_agree(
-    pair: Pair, campaign: Campaign, frozen: Frozen, entries: Sequence[bytes], leave: Sequence[bytes]
+    pair: LivePair, campaign: Campaign, frozen: Frozen, entries: Sequence[bytes], leave: Sequence[bytes]
 ) -> dict[str, Any]:
     """What server 1 could say to server 0: leave these out, and seal the rest."""
     rest = set_checksum(b"".join(entry for entry in entries if entry not in set(leave)))
     if leave:
         step = Step(frozen.freeze, campaign.digest, rest, ids_in(b"".join(leave)))
-        assert peer_call(pair, campaign, "leave", step.encode()).json() == {"named": len(leave)}
+        assert peer_call(pair, campaign, "exclude", step.encode()).json() == {"named": len(leave)}
     reply: dict[str, Any] = peer_call(
         pair, campaign, "agree", Step(frozen.freeze, campaign.digest, rest).encode()
     ).json()
@@ -245,7 +234,7 @@ def leave_and_agree(
 
 
 def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.agree(campaign, 0)
         frozen = Frozen.decode(peer_call(pair, campaign, "freeze").content)
@@ -256,19 +245,19 @@ def test_a_malicious_peer_cannot_seal_fewer_than_promised(tmp_path: Path) -> Non
 
 
 def test_a_seal_that_was_overtaken_cannot_erase_later_uploads(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.agree(campaign, 0)
         old = Frozen.decode(peer_call(pair, campaign, "freeze").content)
         entries = stored_entries(pair, campaign, 0)
         stale = Step(old.freeze, campaign.digest, set_checksum(b"".join(entries)), id_of(entries[0]))
-        assert peer_call(pair, campaign, "thaw", Step(old.freeze, campaign.digest).encode()).status_code == 200
+        assert peer_call(pair, campaign, "unfreeze", Step(old.freeze, campaign.digest).encode()).status_code == 200
         pair.upload_values(campaign, np.array([7]))
-        assert peer_call(pair, campaign, "freeze").json()["type"].endswith("seal-not-agreed")
+        assert peer_call(pair, campaign, "freeze").json()["type"].endswith("agreement-pending")
         pair.agree(campaign, 0)
         new = Frozen.decode(peer_call(pair, campaign, "freeze").content)
         assert new.freeze == old.freeze + 1
-        for what in ("leave", "agree", "thaw"):
+        for what in ("exclude", "agree", "unfreeze"):
             refused = peer_call(pair, campaign, what, stale.encode())
             assert refused.json()["type"].endswith("campaign-sealed")
         assert pair.seal(campaign)["count"] == 61

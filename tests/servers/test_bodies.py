@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.errors import InvalidCampaign
-from campaign.spec import Campaign
-from client.tokens import hash_token
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidCampaign
+from fss_ecdf.net.tokens import hash_token
 from servers.api.requests import SMALL_BODY, parsed
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import new_campaign
 from tests.servers.readers import refuse, where
 
@@ -22,7 +22,7 @@ Sealed = tuple[Campaign, np.ndarray[Any, Any]]
 BRIEF = 4096
 
 
-def post(pair: Pair, path: str, body: bytes, operator: bool = False) -> Any:
+def post(pair: LivePair, path: str, body: bytes, operator: bool = False) -> Any:
     with pair.operator(0) if operator else pair.analyst(0) as client:
         return client.post(path, content=body)
 
@@ -31,7 +31,7 @@ def groups_path(campaign: Campaign) -> str:
     return f"/v1/campaigns/{name(campaign)}/groups"
 
 
-def test_thirty_megabytes_of_numbers_are_not_even_read(pair: Pair, sealed: Sealed) -> None:
+def test_thirty_megabytes_of_numbers_are_not_even_read(pair: LivePair, sealed: Sealed) -> None:
     body = b'{"epsilon": 0.5, "upper_ends": [' + b"1," * 15_000_000 + b"1]}"
     refused = post(pair, groups_path(sealed[0]), body)
     assert refused.status_code == 413
@@ -39,7 +39,7 @@ def test_thirty_megabytes_of_numbers_are_not_even_read(pair: Pair, sealed: Seale
     assert pair.ask(0, sealed[0], "budget")["spent"] <= sealed[0].epsilon
 
 
-def test_the_largest_question_that_is_allowed_fits(pair: Pair, sealed: Sealed) -> None:
+def test_the_largest_question_that_is_allowed_fits(pair: LivePair, sealed: Sealed) -> None:
     """A thousand doubles, written as long as they can be: refused for what they are, not for their length."""
     ends = [-0.12345678901234567e-300 * (1 + i / 7) for i in range(1000)]
     body = json.dumps({"upper_ends": ends, "epsilon": 0.12345678901234567}, indent=1).encode()
@@ -49,7 +49,7 @@ def test_the_largest_question_that_is_allowed_fits(pair: Pair, sealed: Sealed) -
 
 
 @pytest.mark.parametrize("count", [1000, 3000, 100_000])
-def test_many_unknown_fields_get_a_brief_answer(pair: Pair, sealed: Sealed, count: int) -> None:
+def test_many_unknown_fields_get_a_brief_answer(pair: LivePair, sealed: Sealed, count: int) -> None:
     fields = json.dumps({f"field{i}": i for i in range(count)}).encode()
     for path, operator in ((groups_path(sealed[0]), False), ("/v1/campaigns", True)):
         refused = post(pair, path, fields, operator)
@@ -57,14 +57,14 @@ def test_many_unknown_fields_get_a_brief_answer(pair: Pair, sealed: Sealed, coun
         assert len(refused.content) < BRIEF
 
 
-def test_at_most_ten_errors_are_listed(pair: Pair, sealed: Sealed) -> None:
+def test_at_most_ten_errors_are_listed(pair: LivePair, sealed: Sealed) -> None:
     refused = post(pair, groups_path(sealed[0]), json.dumps({f"field{i}": i for i in range(50)}).encode())
     detail = refused.json()["detail"]
     assert detail.count(";") == 10
     assert detail.endswith("and 42 more")  # 50 unknown fields and two that are missing
 
 
-def test_of_a_long_list_the_first_error_is_told(pair: Pair) -> None:
+def test_of_a_long_list_the_first_error_is_told(pair: LivePair) -> None:
     fields = new_campaign(admission="invited").model_dump(mode="json", by_alias=True)
     body = {"campaign": fields, "invitations": ["nonsense"] * 200_000}
     refused = post(pair, "/v1/campaigns", json.dumps(body).encode(), operator=True)
@@ -77,7 +77,7 @@ def test_of_a_long_list_the_first_error_is_told(pair: Pair) -> None:
     assert len(refused.content) < BRIEF
 
 
-def test_long_names_are_not_echoed(pair: Pair, sealed: Sealed) -> None:
+def test_long_names_are_not_echoed(pair: LivePair, sealed: Sealed) -> None:
     long = "n" * 40_000
     fields = new_campaign().model_dump(mode="json", by_alias=True)
     answers = [
@@ -94,14 +94,14 @@ def test_long_names_are_not_echoed(pair: Pair, sealed: Sealed) -> None:
         assert "n" * 100 not in answer.text
 
 
-def test_a_stratum_that_does_not_exist_does_not_list_thousands(pair: Pair) -> None:
+def test_a_stratum_that_does_not_exist_does_not_list_thousands(pair: LivePair) -> None:
     campaign = new_campaign(strata=[f"stratum {i} {'x' * 150}" for i in range(500)])
     with pytest.raises(ValueError, match=r"'nowhere' is not one of 'stratum 0 .*, and 490 more") as caught:
         campaign.stratum("nowhere")
     assert len(str(caught.value)) < 1000
 
 
-def test_a_large_campaign_is_read_in_a_process_of_its_own(pair: Pair) -> None:
+def test_a_large_campaign_is_read_in_a_process_of_its_own(pair: LivePair) -> None:
     """And comes back whole, as do the problems of one that is wrong."""
     invited = new_campaign(admission="invited", title="Many invitations")
     fields = invited.model_dump(mode="json", by_alias=True)

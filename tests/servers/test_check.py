@@ -3,28 +3,41 @@
 import json
 import secrets
 import sqlite3
+import time
 from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from campaign.envelopes import Uploads, encode_uploads, hash_rows, stored_bytes, upload_rows
-from campaign.spec import Campaign, to_base64url
-from client.identity import Identity
-from client.tokens import new_token
-from harness.live import IDENTITIES, Pair, envelopes, name
+from fss_ecdf.campaign.binary_messages import (
+    Uploads,
+    decode_uploads,
+    encode_uploads,
+    hash_rows,
+    stored_bytes,
+    upload_rows,
+)
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.net.server_identity import Identity
+from fss_ecdf.net.tokens import new_token
+from fss_ecdf.operators.next_steps import next_step, typed
 from servers.release.noise import NoiseTree
 from tests.fss import forge
 from tests.fss.attacks import ATTACKS
+from tests.harness.server_pair import IDENTITIES, LivePair, envelopes, name
+from tests.servers import audits
 from tests.servers.conftest import new_campaign, values
+from tests.servers.waves import close
 
 Counts = np.ndarray[Any, np.dtype[np.int64]]
 
 POSITIONS = {"kind": "linear", "values": "integer", "from": 0, "to": 63, "step": 1}
 
 
-def exact_curve(pair: Pair, campaign: Campaign) -> Counts:
+def exact_curve(pair: LivePair, campaign: Campaign) -> Counts:
     """The published curve without both servers' noise, which only a thief of both disks could subtract."""
     counts = np.array(pair.ask(0, campaign, "curve")["counts"], np.int64)
     for role in (0, 1):
@@ -37,8 +50,8 @@ def true_curve(campaign: Campaign, positions: Counts) -> Counts:
     return np.searchsorted(np.sort(positions), np.arange(campaign.grid.size), side="right")
 
 
-def checked(pair: Pair, **changes: Any) -> Campaign:
-    campaign = new_campaign(checked=True, grid=POSITIONS, **changes)
+def checked(pair: LivePair, **changes: Any) -> Campaign:
+    campaign = new_campaign(check_keys=True, grid=POSITIONS, **changes)
     pair.create(campaign)
     return campaign
 
@@ -56,14 +69,14 @@ def forged(campaign: Campaign, attack: str, **more: Any) -> list[bytes]:
     ]
 
 
-def send(pair: Pair, campaign: Campaign, both: list[bytes]) -> None:
+def send(pair: LivePair, campaign: Campaign, both: list[bytes]) -> None:
     for role in (0, 1):
         assert pair.upload(role, campaign, both[role]).json() == {"failures": []}
 
 
-def test_honest_uploads_pass(pair: Pair) -> None:
-    campaign = new_campaign(checked=True)
-    positions = campaign.place(values(300)).positions
+def test_honest_uploads_pass(pair: LivePair) -> None:
+    campaign = new_campaign(check_keys=True)
+    positions = campaign.to_positions(values(300)).positions
     pair.create(campaign)
     pair.upload_values(campaign, positions)
     assert pair.seal(campaign)["state"] == "checking"
@@ -73,11 +86,11 @@ def test_honest_uploads_pass(pair: Pair) -> None:
     assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, positions))
     again = pair.seal(campaign, role=1)
     assert (again["state"], again["count"], again["rejected"]) == ("sealed", 300, 0)
-    assert pair.ask(1, campaign, "ecdf", at="0.5")["checked"] is True
+    assert pair.ask(1, campaign, "ecdf", at="0.5")["check_keys"] is True
 
 
 @pytest.mark.parametrize("scheme", ["dcf", "dpf"])
-def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
+def test_every_attack_is_refused(pair: LivePair, scheme: str) -> None:
     """All in one campaign, each party's keys among those of honest ones, and some at one server only."""
     campaign, bad = checked(pair, scheme=scheme), 0
     positions = np.random.default_rng(1).integers(0, 64, 200)
@@ -89,7 +102,7 @@ def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
     assert pair.upload(1, campaign, envelopes(campaign, np.arange(5))[1]).status_code == 200
     answer = pair.seal(campaign)
     assert answer["count"] == 200 + bad
-    assert answer["orphans"] == {"here": 0, "there": 5}
+    assert answer["unmatched"] == {"here": 0, "there": 5}
     for role, status in enumerate(pair.wait_checked(campaign)):
         assert (status["state"], status["count"], status["rejected"]) == ("sealed", 200, bad)
         assert status["kept"] == bad + 5 * role
@@ -97,24 +110,30 @@ def test_every_attack_is_refused(pair: Pair, scheme: str) -> None:
     assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, positions))
     with pair.operator(0) as client:
         assert metric(pair.metrics(0), "fss_rejected_total") >= bad
-        assert client.post(f"/v1/campaigns/{name(campaign)}/confirm").json() == {"erased": bad}
+        assert client.post(f"/v1/campaigns/{name(campaign)}/discard-excluded").json() == {"erased": bad}
 
 
 def metric(text: str, name: str) -> float:
     return float(next(line.split()[1] for line in text.splitlines() if line.startswith(f"{name} ")))
 
 
-def test_a_rejected_id_is_not_taken_again_with_another_token(pair: Pair) -> None:
+def test_a_rejected_id_is_not_taken_again_with_another_token(pair: LivePair) -> None:
     """It would be rejected twice; and its party can have it erased."""
-    campaign = new_campaign(checked=True, grid=POSITIONS, min_uploads=30, admission="invited", max_instances=30)
+    waves = {"every": "manual", "count": 2, "pooled": []}
+    about = {"grid": POSITIONS, "min_uploads": 30, "admission": "invited", "max_values_per_person": 30, "waves": waves}
+    campaign = new_campaign(check_keys=True, **about)
     invitations = [new_token("invite") for _ in range(3)]
     pair.create(campaign, invitations)
     bad = forged(campaign, "another payload")
     for role in (0, 1):
         assert pair.upload(role, campaign, bad[role], invitations[0]).json() == {"failures": []}
-    pair.seal(campaign)
-    assert [s["state"] for s in pair.wait_checked(campaign)] == ["open", "open"]
-    again = pair.upload(0, campaign, bad[0], invitations[1])
+    close(pair, campaign, 1)
+    until = time.monotonic() + 60
+    while pair.status(campaign)["waves"][0]["state"] != "sealed":
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    later = encode_uploads(campaign, replace(decode_uploads(bad[0], campaign, 0), wave=2))
+    again = pair.upload(0, campaign, later, invitations[1])
     assert again.json()["type"].rsplit(":")[-1] == "upload-withdrawn"
     ids = b"".join(upload_id for upload_id, _, _ in upload_rows(bad[0], campaign, 0)[1])
     with pair.client(0, invitations[0]) as client:
@@ -124,31 +143,43 @@ def test_a_rejected_id_is_not_taken_again_with_another_token(pair: Pair) -> None
         assert db.execute("SELECT count(*) FROM left_out WHERE campaign = ?", (campaign.id,)).fetchone() == (0,)
 
 
-def test_too_few_remain(pair: Pair) -> None:
-    """The campaign is open again with the rest: honest uploads of both servers and of one; what failed stays out."""
+def test_too_few_remain(pair: LivePair, tmp_path: Path) -> None:
+    """Nothing is published of the rest, and nothing is added to it: both servers know the challenge now.
+
+    A party that works with one of them could make a key for it that shares any function.
+    """
     campaign = checked(pair, min_uploads=30)
-    first, late = np.arange(20), envelopes(campaign, np.arange(3))
-    pair.upload_values(campaign, first)
+    late = envelopes(campaign, np.arange(3))
+    pair.upload_values(campaign, np.arange(20))
     assert pair.upload(0, campaign, late[0]).status_code == 200
     bad = forged(campaign, "another payload")
     send(pair, campaign, bad)
     assert pair.seal(campaign)["state"] == "checking"
     both = pair.wait_checked(campaign)
-    assert [(s["state"], s["uploads"], s["rejected"]) for s in both] == [("open", 23, 30), ("open", 20, 30)]
-    refusal = pair.upload(0, campaign, bad[0])
-    assert (refusal.status_code, refusal.json()["type"].rsplit(":")[-1]) == (409, "upload-withdrawn")
-    assert pair.upload(1, campaign, late[1]).json() == {"failures": []}
-    more = np.full(10, 31)
-    pair.upload_values(campaign, more)
-    pair.seal(campaign)
-    both = pair.wait_checked(campaign)
-    assert [(s["state"], s["count"], s["rejected"]) for s in both] == [("sealed", 33, 30)] * 2
+    assert [(s["state"], s["count"], s["rejected"], s["too_few"]) for s in both] == [("sealed", 20, 30, True)] * 2
     pair.wait_ready(campaign)
-    everybody = np.concatenate([first, np.arange(3), more])
-    assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, everybody))
+    assert ask_peer(pair, 0, campaign, "challenge", seed=seed(1, campaign)).json()["seed"] == seed(0, campaign)
+    new, closed = envelopes(campaign, np.arange(10))[0], "campaign-sealed"
+    for role, data, code in ((0, bad[0], "upload-withdrawn"), (1, late[1], closed), (0, new, closed)):
+        refusal = pair.upload(role, campaign, data)
+        assert (refusal.status_code, refusal.json()["type"].rsplit(":")[-1]) == (409, code)
+    for what, code in (("unfreeze", "campaign-sealed"), ("seal", "too-few-uploads")):
+        with pair.operator(0) as client:
+            refusal = client.post(f"/v1/campaigns/{name(campaign)}/{what}")
+        assert (refusal.status_code, refusal.json()["type"].rsplit(":")[-1]) == (409, code)
+    with pair.analyst(0) as client:
+        refusal = client.get(f"/v1/campaigns/{name(campaign)}/curve")
+    assert (refusal.status_code, refusal.json()["type"].rsplit(":")[-1]) == (409, "too-few-uploads")
+    with pair.operator(0) as client:
+        status = client.get(f"/v1/campaigns/{name(campaign)}/status").json()
+    assert "create a new campaign" in next_step(status, typed(name(campaign)))
+    # Whether the other server condemned honest uploads can be audited.
+    findings = audits.found(audits.handed_over(pair, campaign, tmp_path / "audit"), campaign)
+    assert len(findings) > 3
+    assert audits.wrong(findings) == {}
 
 
-def test_proofs_are_required(pair: Pair) -> None:
+def test_proofs_are_required(pair: LivePair) -> None:
     campaign = checked(pair)
     bare = new_campaign(id=campaign.id, grid=POSITIONS)
     data = bytearray(envelopes(bare, np.arange(2))[0])
@@ -158,7 +189,7 @@ def test_proofs_are_required(pair: Pair) -> None:
     assert "proofs of this campaign have 176 bytes, the upload says 0" in answer.json()["detail"]
 
 
-def ask_peer(pair: Pair, role: int, campaign: Campaign, what: str, **message: Any) -> Any:
+def ask_peer(pair: LivePair, role: int, campaign: Campaign, what: str, **message: Any) -> Any:
     """What the other server may ask of one, with its token."""
     token = (pair.folder / f"server{1 - role}" / "peer.token").read_text().strip()
     with pair.client(role, token) as client:
@@ -170,12 +201,12 @@ def seed(role: int, campaign: Campaign) -> str:
     return to_base64url(Identity(IDENTITIES[role], role).check_seed(campaign))
 
 
-def test_a_server_tells_its_part_of_one_challenge_only(pair: Pair) -> None:
+def test_a_server_tells_its_part_of_one_challenge_only(pair: LivePair) -> None:
     """Played by server 1: it asks too early, with another seed, with server 0's own, and for another set."""
     campaign = checked(pair)
     pair.upload_values(campaign, np.arange(20))
     early = ask_peer(pair, 0, campaign, "challenge", seed=seed(1, campaign))
-    assert (early.status_code, early.json()["type"].rsplit(":")[-1]) == (503, "unavailable")
+    assert (early.status_code, early.json()["type"].rsplit(":")[-1]) == (503, "not-ready")
     pair.seal(campaign)
     for wrong in (to_base64url(bytes(32)), seed(0, campaign)):
         answer = ask_peer(pair, 0, campaign, "challenge", seed=wrong)
@@ -192,8 +223,8 @@ def test_a_server_tells_its_part_of_one_challenge_only(pair: Pair) -> None:
     assert len(told[0]) == 24 * 20 + 64  # with its signature
 
 
-def test_a_campaign_needs_the_servers_own_pledges(pair: Pair) -> None:
-    campaign = new_campaign(checked=True)
+def test_a_campaign_needs_the_servers_own_pledges(pair: LivePair) -> None:
+    campaign = new_campaign(check_keys=True)
     fields = campaign.model_dump(mode="json", by_alias=True)
     with pair.operator(0) as client:
         answer = client.post("/v1/campaigns", json={"campaign": fields, "upload_token": "0" * 64})
@@ -202,20 +233,25 @@ def test_a_campaign_needs_the_servers_own_pledges(pair: Pair) -> None:
         pair.plant(role, campaign.id)
     for change, message in (
         (None, "no pledges"),
-        (list(reversed(fields["servers"])), "servers.0: this is not what server 0 pledges"),
-        ([fields["servers"][0], {**fields["servers"][1], "signing_key": "A" * 43}], "servers.1: not the signing key"),
+        (list(reversed(fields["server_commitments"])), "server_commitments.0: this is not what server 0 pledges"),
+        (
+            [fields["server_commitments"][0], {**fields["server_commitments"][1], "signing_key": "A" * 43}],
+            "server_commitments.1: not the signing key",
+        ),
     ):
         with pair.operator(0) as client:
-            body = {"campaign": {**fields, "servers": change}, "upload_token": "0" * 64}
+            body = {"campaign": {**fields, "server_commitments": change}, "upload_token": "0" * 64}
             answer = client.post("/v1/campaigns", json=body)
         assert answer.status_code == 422
         assert message in answer.json()["detail"]
     with pair.operator(1) as client:
-        assert client.get(f"/v1/pledges/{name(campaign)}").json() == {"servers": fields["servers"]}
+        assert client.get(f"/v1/commitments/{name(campaign)}").json() == {
+            "server_commitments": fields["server_commitments"]
+        }
 
 
 def test_a_domain_that_is_too_large_says_so() -> None:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << 21) - 1, "step": 1}
-    with pytest.raises(ValueError, match=r"checked up to 20 bits; grid and strata need 21\. Say checked = false"):
-        new_campaign(checked=True, grid=grid)
-    assert new_campaign(checked=False, grid=grid).bits == 21
+    with pytest.raises(ValueError, match=r"checked up to 20 bits; grid and strata need 21\. Say check_keys = false"):
+        new_campaign(check_keys=True, grid=grid)
+    assert new_campaign(check_keys=False, grid=grid).bits == 21

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.server_pair import LivePair, name
 from tests.servers.rollbacks import forget
 from tests.servers.test_check import ask_peer, checked, exact_curve, forged, seed, send, true_curve
 
@@ -27,14 +27,14 @@ POINTS = [
 HONEST = np.arange(25)
 
 
-def filled(pair: Pair, **changes: object) -> Campaign:
+def filled(pair: LivePair, **changes: object) -> Campaign:
     campaign = checked(pair, **changes)
     pair.upload_values(campaign, HONEST)
     send(pair, campaign, forged(campaign, "another payload"))
     return campaign
 
 
-def sealed_rightly(pair: Pair, campaign: Campaign) -> None:
+def sealed_rightly(pair: LivePair, campaign: Campaign) -> None:
     for status in pair.wait_checked(campaign):
         assert (status["state"], status["count"], status["rejected"]) == ("sealed", HONEST.size, 30)
     pair.wait_ready(campaign)
@@ -42,7 +42,7 @@ def sealed_rightly(pair: Pair, campaign: Campaign) -> None:
     assert pair.ask(0, campaign, "curve") == pair.ask(1, campaign, "curve")
 
 
-def revive_both(pair: Pair, seconds: float = 90) -> None:
+def revive_both(pair: LivePair, seconds: float = 90) -> None:
     """Each server crashes once, in either order, and is started again without its hook."""
     until, alive = time.monotonic() + seconds, {0, 1}
     while alive:
@@ -60,7 +60,7 @@ def revive_both(pair: Pair, seconds: float = 90) -> None:
 @pytest.mark.parametrize("point", POINTS)
 def test_the_check_survives_a_crash_at_every_step(tmp_path: Path, point: str) -> None:
     """Of both servers at the same step, whichever comes to it first."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     for role in (0, 1):
         pair.configure(role, crash_at=f'"{point}"')
     with pair:
@@ -71,8 +71,8 @@ def test_the_check_survives_a_crash_at_every_step(tmp_path: Path, point: str) ->
 
 
 @pytest.mark.parametrize("point", ["check-decided", "check-settled"])
-def test_opening_again_survives_a_crash(tmp_path: Path, point: str) -> None:
-    pair = Pair(tmp_path)
+def test_too_few_that_passed_survive_a_crash(tmp_path: Path, point: str) -> None:
+    pair = LivePair(tmp_path)
     pair.configure(1, crash_at=f'"{point}"')
     with pair:
         campaign = filled(pair, min_uploads=40)
@@ -81,10 +81,11 @@ def test_opening_again_survives_a_crash(tmp_path: Path, point: str) -> None:
         pair.drop(1, "crash_at")
         pair.start(1)
         both = pair.wait_checked(campaign)
-        assert [(s["state"], s["uploads"], s["rejected"]) for s in both] == [("open", HONEST.size, 30)] * 2
+        assert [(s["state"], s["uploads"], s["rejected"]) for s in both] == [("sealed", HONEST.size, 30)] * 2
+        assert [s["too_few"] for s in both] == [True, True]
 
 
-def restored(pair: Pair, role: int, copy: Path) -> None:
+def restored(pair: LivePair, role: int, copy: Path) -> None:
     pair.stop(role)
     shutil.rmtree(pair.folder / f"server{role}" / "data")
     shutil.copytree(copy, pair.folder / f"server{role}" / "data")
@@ -92,7 +93,7 @@ def restored(pair: Pair, role: int, copy: Path) -> None:
     pair.start(role)
 
 
-def backup(pair: Pair, role: int) -> Path:
+def backup(pair: LivePair, role: int) -> Path:
     copy = pair.folder / f"backup{role}"
     pair.stop(role)
     shutil.copytree(pair.folder / f"server{role}" / "data", copy)
@@ -100,7 +101,7 @@ def backup(pair: Pair, role: int) -> Path:
     return copy
 
 
-def messages(pair: Pair, campaign: Campaign, checksum: str, count: int) -> bytes:
+def messages(pair: LivePair, campaign: Campaign, checksum: str, count: int) -> bytes:
     answer = ask_peer(pair, 0, campaign, "messages", checksum=checksum, start=0, stop=count)
     assert answer.status_code == 200, answer.text
     return bytes(answer.content)
@@ -108,7 +109,7 @@ def messages(pair: Pair, campaign: Campaign, checksum: str, count: int) -> bytes
 
 def test_a_restored_server_checks_with_the_same_challenge(tmp_path: Path) -> None:
     """Server 0 is restored to before the sealing; the key meets the same challenge again, and nothing new is told."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = checked(pair)
         pair.upload_values(campaign, HONEST)
         copy = backup(pair, 0)
@@ -127,7 +128,7 @@ def test_a_restored_server_checks_with_the_same_challenge(tmp_path: Path) -> Non
 
 def test_a_server_that_lost_its_secret_refuses(tmp_path: Path) -> None:
     """With another one it would answer a second challenge about the same keys; the campaign's commitment forbids it."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = checked(pair)
         pair.upload_values(campaign, HONEST)
         path = pair.folder / "server0" / "identity.secret"
@@ -152,7 +153,7 @@ def test_a_server_that_lost_its_secret_refuses(tmp_path: Path) -> None:
 
 def test_damaged_proofs_condemn_nobody(tmp_path: Path) -> None:
     """The files are made again from the database where they are not what was written."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(0, crash_at='"check-files-written"')
     with pair:
         campaign = filled(pair)
@@ -169,7 +170,7 @@ def test_damaged_proofs_condemn_nobody(tmp_path: Path) -> None:
 
 def test_a_server_that_lies_about_keys_erases_nothing_for_good(tmp_path: Path) -> None:
     """Server 1 sends a message that condemns somebody: server 0 keeps the upload until its operator confirms."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = checked(pair, min_uploads=5)
         pair.upload_values(campaign, HONEST)
         pair.configure(1, crash_at='"check-messages-saved"')

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import fss
-from campaign.spec import Campaign
-from harness.live import ROOT, Pair, envelopes, name
-from programs.server import main
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.cli.server import main
 from tests.commands import Done, call
+from tests.harness.server_pair import ROOT, LivePair, envelopes, name
 from tests.servers.conftest import answering
 
 CAMPAIGN = """
@@ -40,20 +40,20 @@ def run(*args: str, stdin: str = "") -> Done:
 
 def start(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
     """As a process of its own."""
-    command, env = [sys.executable, "-m", "programs.server", *args], {**os.environ, **env}
+    command, env = [sys.executable, "-m", "fss_ecdf.cli.server", *args], {**os.environ, **env}
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> None:
-    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+def test_a_campaign_from_creation_to_deletion(pair: LivePair, tmp_path: Path) -> None:
+    operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     (tmp_path / "c.toml").write_text(CAMPAIGN)
     created = run(*operator, "create", str(tmp_path / "c.toml"))
     assert created.returncode == 0, created.stderr
     lines = {line.split()[0]: line.split()[-1] for line in created.stdout.splitlines() if line.strip()}
     campaign_id, token = lines["id"], lines["upload"]
-    assert "fss-server campaign seal $FSS_ID" in created.stdout
+    assert "fss-server campaign seal $FSS_CAMPAIGN_ID" in created.stdout
     variables = (tmp_path / "c.env").read_text()
-    assert f"export FSS_ID={campaign_id}\n" in variables
+    assert f"export FSS_CAMPAIGN_ID={campaign_id}\n" in variables
     assert f"export FSS_UPLOAD_TOKEN={token}\n" in variables
     assert (tmp_path / "c.env").stat().st_mode & 0o777 == 0o600
 
@@ -83,49 +83,49 @@ def test_a_campaign_from_creation_to_deletion(pair: Pair, tmp_path: Path) -> Non
     assert "[campaign-deleted]" in gone.stdout
 
 
-def test_create_into_a_pipe_that_closes_writes_its_files(pair: Pair, tmp_path: Path) -> None:
+def test_create_into_a_pipe_that_closes_writes_its_files(pair: LivePair, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(CAMPAIGN)
-    create = f"campaign --operator {pair.folder / 'operator.toml'} create {tmp_path / 'c.toml'}"
-    line = f"{sys.executable} -u -m programs.server {create} | true"
+    create = f"campaign --operator-config {pair.folder / 'operator.toml'} create {tmp_path / 'c.toml'}"
+    line = f"{sys.executable} -u -m fss_ecdf.cli.server {create} | true"
     subprocess.run(["bash", "-c", line], cwd=ROOT, check=True, timeout=60, stderr=subprocess.DEVNULL)
     assert {"c.env", "c.tokens.json"} <= {path.name for path in tmp_path.iterdir()}
     assert "FSS_UPLOAD_TOKEN=" in (tmp_path / "c.env").read_text()
 
 
-def test_invitations_to_an_open_campaign_are_an_error(pair: Pair, tmp_path: Path) -> None:
+def test_invitations_to_an_open_campaign_are_an_error(pair: LivePair, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(CAMPAIGN)
-    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     done = run(*operator, "create", str(tmp_path / "c.toml"), "--invitations", "3")
     assert done.returncode == 64
     assert "--invitations is for campaigns with admission" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
 
 
-def test_deleting_where_nobody_can_be_asked(pair: Pair) -> None:
-    done = run("campaign", "--operator", str(pair.folder / "operator.toml"), "delete", "x")
+def test_deleting_where_nobody_can_be_asked(pair: LivePair) -> None:
+    done = run("campaign", "--operator-config", str(pair.folder / "operator.toml"), "delete", "x")
     assert done.returncode == 64
     assert "nobody is there to be asked: erase it with --yes" in done.stderr
 
 
-def test_a_campaign_at_one_server_only_is_named(pair: Pair, tmp_path: Path) -> None:
+def test_a_campaign_at_one_server_only_is_named(pair: LivePair, tmp_path: Path) -> None:
     text = (pair.folder / "operator.toml").read_text()
     lonely = pair.folder / "one.toml"
     lonely.write_text(text[: text.rindex("[[server]]")])
     (tmp_path / "c.toml").write_text(CAMPAIGN)
-    created = run("campaign", "--operator", str(lonely), "create", str(tmp_path / "c.toml"))
+    created = run("campaign", "--operator-config", str(lonely), "create", str(tmp_path / "c.toml"))
     assert "one server only" in created.stdout
     campaign_id = next(line.split()[-1] for line in created.stdout.splitlines() if line.strip().startswith("id"))
-    status = run("campaign", "--operator", str(pair.folder / "operator.toml"), "status", campaign_id)
+    status = run("campaign", "--operator-config", str(pair.folder / "operator.toml"), "status", campaign_id)
     assert status.returncode == 77
     assert "it says of the other server" in status.stdout
     assert "[unknown-campaign]" in status.stdout
-    listed = run("campaign", "--operator", str(pair.folder / "operator.toml"), "list")
+    listed = run("campaign", "--operator-config", str(pair.folder / "operator.toml"), "list")
     assert "not at server 1" in listed.stdout
 
 
-def test_repeating_create_completes_it(pair: Pair, tmp_path: Path) -> None:
+def test_repeating_create_completes_it(pair: LivePair, tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text(CAMPAIGN)
-    create = ["campaign", "--operator", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml")]
+    create = ["campaign", "--operator-config", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml")]
     pair.stop(1)
     failed = run(*create)
     assert failed.returncode == 75
@@ -159,19 +159,23 @@ def test_repeating_create_completes_it(pair: Pair, tmp_path: Path) -> None:
     ],
     ids=["in a text of many lines", "in quotes"],
 )
-def test_an_id_is_found_as_toml_has_it(pair: Pair, tmp_path: Path, change: Callable[[str], str], has_id: bool) -> None:
+def test_an_id_is_found_as_toml_has_it(
+    pair: LivePair, tmp_path: Path, change: Callable[[str], str], has_id: bool
+) -> None:
     text = change(CAMPAIGN)
     if not has_id:
         text = text.replace('operation?"', 'operation?"""')
     (tmp_path / "c.toml").write_text(text)
-    created = run("campaign", "--operator", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml"))
+    created = run(
+        "campaign", "--operator-config", str(pair.folder / "operator.toml"), "create", str(tmp_path / "c.toml")
+    )
     assert created.returncode == 0, created.stderr
     assert ("A" * 43 in created.stdout) == has_id
 
 
-def test_the_program_leaves_no_connection_open(pair: Pair) -> None:
+def test_the_program_leaves_no_connection_open(pair: LivePair) -> None:
     """Python itself says so when what is forgotten is collected."""
-    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     for command in (["list"], ["status", "nonsense"], ["seal", "nonsense"]):
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always", ResourceWarning)
@@ -180,8 +184,8 @@ def test_the_program_leaves_no_connection_open(pair: Pair) -> None:
         assert not [str(warning.message) for warning in seen]
 
 
-def test_a_busy_port_is_noticed_before_anything_is_begun(pair: Pair, tmp_path: Path) -> None:
-    second = Pair(tmp_path)
+def test_a_busy_port_is_noticed_before_anything_is_begun(pair: LivePair, tmp_path: Path) -> None:
+    second = LivePair(tmp_path)
     path = second.folder / "server0" / "server.toml"
     path.write_text(path.read_text().replace(str(second.ports[0]), str(pair.ports[0])))
     done = start("run", "--config", str(path))
@@ -195,7 +199,7 @@ def test_a_busy_port_is_noticed_before_anything_is_begun(pair: Pair, tmp_path: P
 
 
 def test_an_address_of_another_machine_is_a_wrong_setting(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     path = pair.folder / "server0" / "server.toml"
     path.write_text(path.read_text().replace(f"127.0.0.1:{pair.ports[0]}", f"192.0.2.1:{pair.ports[0]}", 1))
     done = run("run", "--config", str(path))
@@ -205,7 +209,7 @@ def test_an_address_of_another_machine_is_a_wrong_setting(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_server_that_evaluated_ends_with_nothing_left_over(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.start(1)
     pair.nursery = None  # Python's own end belongs to it
     try:
@@ -224,14 +228,14 @@ def test_a_server_that_evaluated_ends_with_nothing_left_over(tmp_path: Path) -> 
             pair.stop(role)
 
 
-def test_errors_are_one_line(pair: Pair, tmp_path: Path) -> None:
-    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+def test_errors_are_one_line(pair: LivePair, tmp_path: Path) -> None:
+    operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     (tmp_path / "bad.toml").write_text(CAMPAIGN.replace("epsilon = 1.0", "epsilon = 500.0"))
     for args, code, message in (
         ([*operator, "create", str(tmp_path / "bad.toml")], 65, "at most 20, got 500"),
         ([*operator, "create", str(tmp_path / "none.toml")], 64, "No such file"),
         ([*operator, "seal", "nonsense"], 77, "[unknown-campaign]"),
-        (["campaign", "--operator", str(tmp_path / "none"), "list"], 64, "cannot be read"),
+        (["campaign", "--operator-config", str(tmp_path / "none"), "list"], 64, "cannot be read"),
     ):
         done = run(*args)
         assert done.returncode == code, done.stderr
@@ -241,8 +245,8 @@ def test_errors_are_one_line(pair: Pair, tmp_path: Path) -> None:
 
 
 def test_a_server_that_is_down_is_exit_code_75(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
-    done = run("campaign", "--operator", str(pair.folder / "operator.toml"), "list")
+    pair = LivePair(tmp_path)
+    done = run("campaign", "--operator-config", str(pair.folder / "operator.toml"), "list")
     assert done.returncode == 75
     assert "cannot be reached" in done.stderr
 
@@ -259,9 +263,9 @@ def replace(old: str, new: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (replace("role = 0", "role = 2"), "role: Input should be 0 or 1"),
-        (replace("role = 0\n", ""), "role: Field required"),
-        (replace("role = 0", "role = 0\ncolour = 1"), "colour: unknown setting"),
+        (replace("server = 0", "server = 2"), "server: Input should be 0 or 1"),
+        (replace("server = 0\n", ""), "server: Field required"),
+        (replace("server = 0", "server = 0\ncolour = 1"), "colour: unknown setting"),
         (replace("[peer]\n", "[peer]\ncolour = 1\n"), "peer.colour: unknown setting"),
         (replace("listen = ", 'listen = "x"\n#'), "listen: String should match pattern"),
         (replace('url = "https', 'url = "http'), "peer.url: must be https"),
@@ -272,7 +276,7 @@ def replace(old: str, new: str) -> Callable[[Path], None]:
     ],
 )
 def test_wrong_settings_stop_it_with_one_line(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     folder = pair.folder / "server0"
     damage(folder)
     done = run("run", "--config", str(folder / "server.toml"))
@@ -281,7 +285,7 @@ def test_wrong_settings_stop_it_with_one_line(tmp_path: Path, damage: Callable[[
     assert len(done.stderr.strip().splitlines()) == 1
 
 
-def test_the_first_log_line_names_the_back_end(pair: Pair) -> None:
+def test_the_first_log_line_names_the_back_end(pair: LivePair) -> None:
     first = pair.events(0)[0]
     assert (first["event"], first["backend"]) == ("starting", fss.backend())
 
@@ -295,7 +299,7 @@ def test_a_wrong_back_end_stops_it_with_one_line(tmp_path: Path) -> None:
 
 
 def test_the_same_token_twice_is_a_contradiction(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     path = pair.folder / "server0" / "server.toml"
     text = path.read_text()
     operator = text.split('operator = "')[1][:64]
@@ -305,12 +309,12 @@ def test_the_same_token_twice_is_a_contradiction(tmp_path: Path) -> None:
 
 
 def test_init_for_one_organisation_says_what_is_next(tmp_path: Path) -> None:
-    done = run("init", str(tmp_path / "s"), "--role", "1", "--peer-url", "https://other.example:8443")
+    done = run("init", str(tmp_path / "s"), "--server", "1", "--peer-url", "https://other.example:8443")
     assert done.returncode == 0, done.stderr
     assert "give the other server's operator these two lines" in done.stdout
     started = run("run", "--config", str(tmp_path / "s" / "server.toml"))
     assert started.returncode == 64
     assert "tokens.peer: Field required" in started.stderr
-    again = run("init", str(tmp_path / "s"), "--role", "1", "--peer-url", "https://other.example:8443")
+    again = run("init", str(tmp_path / "s"), "--server", "1", "--peer-url", "https://other.example:8443")
     assert again.returncode == 64
     assert "not empty" in again.stderr

@@ -14,20 +14,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.errors import Unavailable
-from client.program import BadSettings
 from fss import KeyBatch, dcf, field
-from harness.dask import Dask
-from harness.live import Pair
-from servers import doctor
+from fss_ecdf.campaign.errors import NotReady
+from fss_ecdf.cli.common import UsageError
 from servers.compute import cluster as cluster_module
 from servers.compute.chunks import Chunks, Damaged, chunk_sum
 from servers.compute.cluster import DaskCluster
 from servers.compute.executor import LocalPool
 from servers.compute.sums import BadPart, KeyFile, Sum, complete
 from servers.compute.worker import Part, Slice
+from servers.maintenance import diagnostics
 from servers.settings import Cluster, load
-from servers.storage.objects import chunk_folder, file_digest
+from servers.storage.key_files import chunk_folder, file_digest
+from tests.harness.dask import Dask
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign, values
 
 BITS, KEYS, BINDER = 9, 2000, b"b" * 32
@@ -131,9 +131,9 @@ def test_chunks_lie_where_an_fsspec_url_says(keys: KeyFile) -> None:
     ],
 )
 def test_a_cluster_without_tls_is_refused(tmp_path: Path, section: str, why: str) -> None:
-    config = Pair(tmp_path).folder / "server0" / "server.toml"
+    config = LivePair(tmp_path).folder / "server0" / "server.toml"
     config.write_text(config.read_text() + f"\n[cluster]\n{section}\n")
-    with pytest.raises(BadSettings, match=why):
+    with pytest.raises(UsageError, match=why):
         load(config)
 
 
@@ -141,7 +141,7 @@ def test_a_stall_is_said(keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(cluster_module, "STALL_S", 0.5)
     monkeypatch.setattr(cluster_module, "CONNECT_S", 0.2)
     executor = DaskCluster(Cluster(scheduler="tcp://127.0.0.1:9", chunk_keys=500))
-    with pytest.raises(Unavailable, match=r"no worker at the Dask scheduler tcp://127.0.0.1:9 for 0.5 s"):
+    with pytest.raises(NotReady, match=r"no worker at the Dask scheduler tcp://127.0.0.1:9 for 0.5 s"):
         asyncio.run(complete(fresh(keys), executor, nothing))
     executor.close()
     assert chunk_folder(keys.path).exists()
@@ -174,10 +174,10 @@ def executor_at(dask: Dask, chunk_keys: int) -> DaskCluster:
 def test_doctor_looks_at_the_cluster(dask: Dask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "CONNECT_S", 2)
     settings = Cluster.model_validate({"scheduler": dask.address, **dask.tls})
-    found = doctor.cluster(settings)
-    assert (found.verdict, "workers" in found.detail) == (doctor.OK, True)
-    away = doctor.cluster(Cluster(scheduler="tcp://127.0.0.1:9"))
-    assert (away.verdict, "does not answer" in away.detail) == (doctor.WRONG, True)
+    found = diagnostics.cluster(settings)
+    assert (found.verdict, "workers" in found.detail) == (diagnostics.OK, True)
+    away = diagnostics.cluster(Cluster(scheduler="tcp://127.0.0.1:9"))
+    assert (away.verdict, "does not answer" in away.detail) == (diagnostics.WRONG, True)
 
 
 @pytest.mark.faults
@@ -265,13 +265,13 @@ def test_a_chunk_that_cannot_be_read_fails_the_job_and_is_written_anew(
 @pytest.mark.faults
 def test_a_server_checks_and_evaluates_there(tmp_path: Path, dask: Dask) -> None:
     """Keys are checked in the same pass; the other server evaluates on its own machine, and both fit."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     config = pair.folder / "server0" / "server.toml"
     config.write_text(config.read_text() + dask.settings())
-    campaign = new_campaign(checked=True)
+    campaign = new_campaign(check_keys=True)
     with pair:
         pair.create(campaign)
-        positions = campaign.place(values(300)).positions
+        positions = campaign.to_positions(values(300)).positions
         pair.upload_values(campaign, positions)
         pair.seal(campaign)
         pair.wait_ready(campaign, seconds=120)

@@ -11,56 +11,56 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
-from harness.live import Pair, name
-from programs.server import main
-from servers.lifecycle.seal_wire import Frozen, Step
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.cli.server import main
+from servers.lifecycle.seal_messages import Frozen, Step
 from servers.storage.entries import id_of
 from tests.commands import call
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import filled, new_campaign, values
 from tests.servers.test_bad_peers import leave_and_agree, peer_call, stored_entries
 from tests.servers.test_uploads import code
 
 
-def _left_out(pair: Pair, campaign: Campaign) -> int:
+def _left_out(pair: LivePair, campaign: Campaign) -> int:
     with closing(sqlite3.connect(pair.folder / "server0" / "data" / "server.db")) as db:
         return int(db.execute("SELECT COUNT(*) FROM left_out WHERE campaign = ?", (campaign.id,)).fetchone()[0])
 
 
-def _confirm(pair: Pair, campaign: Campaign) -> httpx.Response:
+def _confirm(pair: LivePair, campaign: Campaign) -> httpx.Response:
     with pair.operator(0) as client:
-        return client.post(f"/v1/campaigns/{name(campaign)}/confirm")
+        return client.post(f"/v1/campaigns/{name(campaign)}/discard-excluded")
 
 
-def test_a_peer_cannot_seal_early_or_choose_what_is_erased(pair: Pair) -> None:
+def test_a_peer_cannot_seal_early_or_choose_what_is_erased(pair: LivePair) -> None:
     """It could: freeze at any time, agree on any subset of min_uploads, and the rest was erased for good."""
     campaign, _ = filled(pair)
-    assert code(peer_call(pair, campaign, "freeze")) == "seal-not-agreed"
+    assert code(peer_call(pair, campaign, "freeze")) == "agreement-pending"
     early = Step(1, campaign.digest, bytes(32), id_of(stored_entries(pair, campaign, 0)[0])).encode()
-    assert code(peer_call(pair, campaign, "leave", early)) == "campaign-sealed"
+    assert code(peer_call(pair, campaign, "exclude", early)) == "campaign-sealed"
     assert code(peer_call(pair, campaign, "agree", early)) == "campaign-sealed"
     assert pair.status(campaign)["state"] == "open"
     # The operator agrees; the peer chooses ten of sixty. What it leaves out is kept until the operator confirms.
-    assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
+    assert code(pair.agree(campaign, 0)) == "agreement-pending"
     frozen = Frozen.decode(peer_call(pair, campaign, "freeze").content)
     ids = stored_entries(pair, campaign, 0)
     assert leave_and_agree(pair, campaign, frozen, ids, ids[10:])["count"] == 10
     status = pair.status(campaign)
-    assert (status["count"], status["orphans"], status["kept"]) == (10, 53, 53)
+    assert (status["count"], status["unmatched"], status["kept"]) == (10, 53, 53)
     assert _left_out(pair, campaign) == 53
     assert _confirm(pair, campaign).json() == {"erased": 53}
     assert _left_out(pair, campaign) == 0
     assert pair.status(campaign)["kept"] == 0
 
 
-def test_nothing_can_be_confirmed_before_it_is_sealed(pair: Pair) -> None:
+def test_nothing_can_be_confirmed_before_it_is_sealed(pair: LivePair) -> None:
     campaign, _ = filled(pair)
     assert code(_confirm(pair, campaign)) == "not-sealed"
 
 
-def test_uploads_go_on_until_both_operators_agree(pair: Pair) -> None:
+def test_uploads_go_on_until_both_operators_agree(pair: LivePair) -> None:
     campaign, _ = filled(pair)
-    assert code(pair.agree(campaign, 1)) == "seal-not-agreed"
+    assert code(pair.agree(campaign, 1)) == "agreement-pending"
     pair.upload_values(campaign, np.array([5]))
     assert [pair.status(campaign, role)["agreed"] for role in (0, 1)] == [False, True]
     assert pair.agree(campaign, 0).json()["count"] == 61
@@ -69,7 +69,7 @@ def test_uploads_go_on_until_both_operators_agree(pair: Pair) -> None:
 @pytest.mark.faults
 def test_at_closing_time_no_word_is_needed_where_the_campaign_says_so(tmp_path: Path) -> None:
     """By the accepting server's own clock; both seal by themselves. Others wait for their operators all the same."""
-    started = Pair(tmp_path)
+    started = LivePair(tmp_path)
     late = tmp_path / "late"
     late.write_text("0")
     for role in (0, 1):
@@ -80,15 +80,15 @@ def test_at_closing_time_no_word_is_needed_where_the_campaign_says_so(tmp_path: 
         few = new_campaign(**times, seal="at-closing", min_uploads=30)
         for campaign in (itself, asked, few):
             pair.create(campaign)
-            pair.upload_values(campaign, campaign.place(values(20)).positions)
-        assert code(pair.agree(itself, 1)) == "seal-not-agreed"
-        assert code(peer_call(pair, asked, "freeze")) == "seal-not-agreed"
+            pair.upload_values(campaign, campaign.to_positions(values(20)).positions)
+        assert code(pair.agree(itself, 1)) == "agreement-pending"
+        assert code(peer_call(pair, asked, "freeze")) == "agreement-pending"
         pair.stop(0)  # server 1 has no patience left when it comes back
         late.write_text("3700")
         pair.start(0)
         pair.wait_ready(itself)
         assert [pair.status(itself, role)["count"] for role in (0, 1)] == [20, 20]
-        assert code(peer_call(pair, asked, "freeze")) == "seal-not-agreed"
+        assert code(peer_call(pair, asked, "freeze")) == "agreement-pending"
         assert [pair.status(asked, role)["state"] for role in (0, 1)] == ["open", "open"]
         until = time.monotonic() + 30
         while not any(e["event"] == "not-sealed-at-closing" and e["code"] == "too-few-uploads" for e in _events(pair)):
@@ -99,19 +99,19 @@ def test_at_closing_time_no_word_is_needed_where_the_campaign_says_so(tmp_path: 
             time.sleep(0.1)
 
 
-def _events(pair: Pair) -> list[dict[str, Any]]:
+def _events(pair: LivePair) -> list[dict[str, Any]]:
     return pair.events(0) + pair.events(1)
 
 
 @pytest.mark.faults
 def test_a_seal_that_failed_half_way_says_where_both_sides_are(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(1, crash_at='"seal-frozen-there"')
-    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     with pair:
         campaign = new_campaign()
         pair.create(campaign)
-        pair.upload_values(campaign, campaign.place(values(20)).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(20)).positions)
         failed = call(main, *operator, "seal", name(campaign))
         assert failed.returncode == 75
         assert "server 0: frozen; of the other server it says: not to be asked" in failed.stdout
@@ -124,38 +124,38 @@ def test_a_seal_that_failed_half_way_says_where_both_sides_are(tmp_path: Path) -
             "uploads are frozen here and still taken at the other server, after a sealing that did not come to its end"
         )
         assert said in status.stdout
-        assert f"or undo it: fss-server campaign reopen {name(campaign)}" in status.stdout
-        reopened = call(main, *operator, "reopen", name(campaign))
+        assert f"or undo it: fss-server campaign unfreeze {name(campaign)}" in status.stdout
+        reopened = call(main, *operator, "unfreeze", name(campaign))
         assert "uploads go on at both servers" in reopened.stdout, reopened.stderr
         pair.upload_values(campaign, np.array([3]))
-        taken = call(main, *operator, "retract", name(campaign))  # server 1's was given before it died
+        taken = call(main, *operator, "cancel-seal", name(campaign))  # server 1's was given before it died
         assert "server 1: your word is taken back; uploads go on" in taken.stdout
-        assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
+        assert code(pair.agree(campaign, 0)) == "agreement-pending"
         assert "sealed 21 uploads" in call(main, *operator, "seal", name(campaign)).stdout
 
 
-def test_a_word_can_be_taken_back(pair: Pair) -> None:
+def test_a_word_can_be_taken_back(pair: LivePair) -> None:
     campaign, _ = filled(pair)
-    assert code(pair.agree(campaign, 0)) == "seal-not-agreed"
+    assert code(pair.agree(campaign, 0)) == "agreement-pending"
     with pair.operator(0) as client:
         assert client.delete(f"/v1/campaigns/{name(campaign)}/seal").json() == {"agreed": False}
-    assert code(peer_call(pair, campaign, "freeze")) == "seal-not-agreed"
-    assert code(pair.agree(campaign, 1)) == "seal-not-agreed"
+    assert code(peer_call(pair, campaign, "freeze")) == "agreement-pending"
+    assert code(pair.agree(campaign, 1)) == "agreement-pending"
     assert pair.agree(campaign, 0).json()["count"] == 60
     with pair.operator(0) as client:
         assert code(client.delete(f"/v1/campaigns/{name(campaign)}/seal")) == "campaign-sealed"
 
 
-def test_a_freeze_can_be_undone_but_no_sealing(pair: Pair) -> None:
+def test_a_freeze_can_be_undone_but_no_sealing(pair: LivePair) -> None:
     campaign, _ = filled(pair)
     pair.agree(campaign, 0)
     assert peer_call(pair, campaign, "freeze").status_code == 200
     assert [pair.status(campaign, role)["state"] for role in (0, 1)] == ["frozen", "open"]
     with pair.operator(0) as client:
         frozen = client.delete(f"/v1/campaigns/{name(campaign)}/seal")
-        assert "campaign reopen undoes that" in frozen.json()["detail"]
+        assert "campaign unfreeze undoes that" in frozen.json()["detail"]
     with pair.operator(1) as client:  # whichever side asks
-        assert client.post(f"/v1/campaigns/{name(campaign)}/reopen").json() == {"state": "open"}
+        assert client.post(f"/v1/campaigns/{name(campaign)}/unfreeze").json() == {"state": "open"}
     assert [pair.status(campaign, role)["state"] for role in (0, 1)] == ["open", "open"]
     assert pair.status(campaign)["agreed"] is False
     pair.upload_values(campaign, np.array([7]))
@@ -167,7 +167,7 @@ def test_a_freeze_can_be_undone_but_no_sealing(pair: Pair) -> None:
     assert leave_and_agree(pair, campaign, again, here, alone)["count"] == 61
     for role in (0, 1):
         with pair.operator(role) as client:
-            refused = client.post(f"/v1/campaigns/{name(campaign)}/reopen")
+            refused = client.post(f"/v1/campaigns/{name(campaign)}/unfreeze")
         assert code(refused) == "campaign-sealed"
         assert "fss-server campaign seal completes it" in refused.json()["detail"]
     assert pair.agree(campaign, 1).json()["count"] == 61

@@ -2,9 +2,9 @@
 
 import pytest
 
-from harness.live import Pair, name
 from servers.api import analysts, operators, parties, peers, public
 from servers.api.cors import method_for_pages
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import new_campaign
 
 PREFLIGHT = {"Origin": "null", "Access-Control-Request-Headers": "authorization,content-type"}
@@ -26,7 +26,7 @@ def test_only_a_partys_routes_are_open() -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(set(routes())))
-def test_what_a_browser_is_told(pair: Pair, method: str, path: str) -> None:
+def test_what_a_browser_is_told(pair: LivePair, method: str, path: str) -> None:
     known = new_campaign()
     pair.create(known)
     address = path.replace("{cid}", name(known))

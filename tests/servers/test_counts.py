@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.errors import InvalidQuery
-from campaign.spec import Campaign
-from campaign.wire import EcdfAnswer, GroupsQuery, read
-from servers.release import answers, groups
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidQuery
+from fss_ecdf.campaign.json_messages import EcdfResponse, ScoreGroupsQuery, read
+from servers.release import query_results, score_groups
 from tests.campaign.helpers import campaign
 
 SIX = {"kind": "linear", "from": 0, "to": 5, "step": 1}
@@ -18,14 +18,14 @@ DAYS = {"kind": "linear", "values": "date", "from": "2026-01-01", "to": "2026-01
 SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25}
 
 
-def asked(spec: Campaign, stratum: str, raw: Any, n: int = 40, known: Any = None) -> answers.Question:
+def asked(spec: Campaign, stratum: str, raw: Any, n: int = 40, known: Any = None) -> query_results.Query:
     """A question to a server whose published curve is `raw`, over all positions."""
 
-    async def count_at(positions: answers.Index) -> answers.Counts:
+    async def count_at(positions: query_results.Index) -> query_results.Counts:
         assert positions.min(initial=0) >= 0
         return np.asarray(raw)[positions]
 
-    return answers.Question(spec, stratum, n, count_at, known or {})
+    return query_results.Query(spec, stratum, n, count_at, known or {})
 
 
 def three() -> tuple[Campaign, Any]:
@@ -57,9 +57,9 @@ def test_counts_of_a_stratum_start_at_its_own_zero(number: int) -> None:
 def test_an_ecdf_says_what_was_asked_with_the_noise_of_its_points(number: int) -> None:
     spec, raw = three()
     base = 8 * number
-    for known in (None, answers.curve_errors(spec)):
+    for known in (None, query_results.curve_errors(spec)):
         question = asked(spec, spec.strata[number], raw, known=known)
-        got = asyncio.run(answers.ecdf(question, ["-1", "0", "3.5", "5", "9"]))
+        got = asyncio.run(query_results.ecdf(question, ["-1", "0", "3.5", "5", "9"]))
         assert got.thresholds == [-1.0, 0.0, 3.5, 5.0, 9.0]
         zero = raw[base - 1] if number else 0
         assert got.counts == [0, *(raw[base + i] - zero for i in (0, 3, 5, 5))]
@@ -72,13 +72,13 @@ def test_an_ecdf_says_what_was_asked_with_the_noise_of_its_points(number: int) -
 def test_known_errors_are_used_and_belong_to_their_stratum() -> None:
     spec, raw = three()
     known = {name: np.arange(6) + 10.0 * i for i, name in enumerate(spec.strata)}
-    got = asyncio.run(answers.ecdf(asked(spec, "b", raw, known=known), ["-1", "2", "5"]))
+    got = asyncio.run(query_results.ecdf(asked(spec, "b", raw, known=known), ["-1", "2", "5"]))
     assert got.standard_errors == [0.0, 12.0, 15.0]
 
 
 def test_curve_errors_of_all_strata() -> None:
     spec, _ = three()
-    by_stratum = answers.curve_errors(spec)
+    by_stratum = query_results.curve_errors(spec)
     assert list(by_stratum) == ["a", "b", "c"]
     for number, errors in enumerate(by_stratum.values()):
         start = 8 * number
@@ -88,17 +88,17 @@ def test_curve_errors_of_all_strata() -> None:
 
 def test_dates_are_told_as_they_were_asked() -> None:
     spec = campaign(grid=DAYS)
-    got = asyncio.run(answers.ecdf(asked(spec, "all", np.arange(8)), ["2026-01-03", "2025-12-31"]))
+    got = asyncio.run(query_results.ecdf(asked(spec, "all", np.arange(8)), ["2026-01-03", "2025-12-31"]))
     assert (got.thresholds, got.counts) == (["2026-01-03", "2025-12-31"], [2, 0])
 
 
 @pytest.mark.parametrize("step", [1, 4, 6, 4096])
 def test_a_curve_has_every_threshold(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "STEP", step)
+    monkeypatch.setattr(query_results, "STEP", step)
     spec, raw = three()
-    got = read(EcdfAnswer, answers.curve_json(asked(spec, "a", raw), raw[:6]))
+    got = read(EcdfResponse, query_results.curve_json(asked(spec, "a", raw), raw[:6]))
     assert (got.thresholds, got.counts) == ([0, 1, 2, 3, 4, 5], raw[:6].tolist())
-    rows = [line.split(",") for line in answers.curve_csv(asked(spec, "a", raw), raw[:6]).decode().splitlines()]
+    rows = [line.split(",") for line in query_results.curve_csv(asked(spec, "a", raw), raw[:6]).decode().splitlines()]
     assert [int(count) for _, count, _ in rows[1:]] == raw[:6].tolist()
     assert [float(t) for t, _, _ in rows[1:]] == [0, 1, 2, 3, 4, 5]
     assert got.standard_errors == pytest.approx([math.sqrt(variance_between(spec, i, -1)) for i in range(6)])
@@ -113,7 +113,7 @@ def scores(**changes: Any) -> Campaign:
     [
         (campaign(grid=SCORES), [0.5, 1.0], 1.0, "two strata .* has 1"),
         (scores(strata=["a", "b", "c"]), [0.5, 1.0], 1.0, "two strata .* has 3"),
-        (scores(max_instances=50), [0.5, 1.0], 0.49, "at least 0.01 for each of the 50"),
+        (scores(max_values_per_person=50), [0.5, 1.0], 0.49, "at least 0.01 for each of the 50"),
         (scores(), [0.5, 0.5], 1.0, "must increase"),
         (scores(), [0.5, 0.25], 1.0, "must increase"),
         (scores(), [0.5, 0.6], 1.0, "must increase"),
@@ -124,12 +124,14 @@ def scores(**changes: Any) -> Campaign:
 )
 def test_groups_that_make_no_sense(spec: Campaign, ends: list[float], epsilon: float, message: str) -> None:
     with pytest.raises(InvalidQuery, match=message):
-        groups.read_groups(spec, GroupsQuery(upper_ends=ends, epsilon=epsilon))
+        score_groups.read_groups(spec, ScoreGroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
 def test_groups_and_what_the_ledger_calls_them() -> None:
-    def question(ends: list[float], epsilon: float = 1.0) -> groups.GroupQuestion:
-        return groups.read_groups(scores(max_instances=50), GroupsQuery(upper_ends=ends, epsilon=epsilon))
+    def question(ends: list[float], epsilon: float = 1.0) -> score_groups.ScoreGroupQuery:
+        return score_groups.read_groups(
+            scores(max_values_per_person=50), ScoreGroupsQuery(upper_ends=ends, epsilon=epsilon)
+        )
 
     one = question([0.0, 0.5, 1.0], 0.5)  # the least epsilon that is allowed, and a first group of one threshold
     assert (one.starts.tolist(), one.ends.tolist()) == ([-1, 0, 2], [0, 2, 4])

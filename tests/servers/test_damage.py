@@ -9,14 +9,14 @@ import httpx
 import numpy as np
 import pytest
 
-from harness.live import Pair, name
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import answering, filled, new_campaign
 
 pytestmark = pytest.mark.faults
 
 
 def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         folder = pair.folder / "server0" / "data" / name(campaign)
@@ -33,7 +33,7 @@ def test_a_damaged_or_missing_key_file_is_made_again(tmp_path: Path) -> None:
 
 def test_points_are_never_answered_from_a_damaged_key_file(tmp_path: Path) -> None:
     """A process looks at the file before its first answer: other keys would get the noise of the sealed ones."""
-    with Pair(tmp_path, curve_bits="0") as pair:
+    with LivePair(tmp_path, curve_bits="0") as pair:
         campaign = answering(pair)
         first = pair.ask(0, campaign, "ecdf", at="0.1,0.5")
         for damage in (_flip_byte, Path.unlink, truncate):
@@ -51,7 +51,7 @@ def test_points_are_never_answered_from_a_damaged_key_file(tmp_path: Path) -> No
 @pytest.mark.parametrize("kind", ["curve", "noised-*", "release-*"])
 def test_a_changed_byte_in_a_kept_curve_is_noticed(tmp_path: Path, kind: str) -> None:
     """Answers never change: a damaged curve is made again."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign(strata=["no", "yes"], reserve=1.0)
         pair.create(campaign)
         pair.upload_values(campaign, np.arange(100))
@@ -84,7 +84,7 @@ def truncate(path: Path) -> None:
 
 
 def test_deleted_keys_and_seeds_are_nowhere_on_the_disk(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         data = pair.folder / "server0" / "data"
         with sqlite3.connect(data / "server.db") as db:
@@ -110,7 +110,7 @@ def test_deleted_keys_and_seeds_are_nowhere_on_the_disk(tmp_path: Path) -> None:
 @pytest.mark.parametrize("again", ["asked", "started"])
 def test_a_deletion_that_was_cut_off_is_finished(tmp_path: Path, again: str) -> None:
     """The database has its tombstone, the files are still there: the next start erases them, and so does asking."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     with pair:
         campaign = answering(pair)
         folder = pair.folder / "server0" / "data" / name(campaign)

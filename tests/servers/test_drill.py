@@ -11,13 +11,13 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES
-from campaign.spec import Campaign
-from client.tokens import hash_token
-from harness.live import Pair, envelopes, name
-from harness.postgres import Postgres
-from programs.server import main
+from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.cli.server import main
+from fss_ecdf.net.tokens import hash_token
 from tests.commands import Done, call
+from tests.harness.postgres import Postgres
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 from tests.servers.rollbacks import config, recovery
 from tests.servers.waves import close, until_released, wave_campaign
@@ -28,24 +28,24 @@ Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 def _positions(campaign: Campaign, count: int = 20) -> Positions:
     labels = None if len(campaign.strata) == 1 else [campaign.strata[i % 2] for i in range(count)]
-    positions: Positions = campaign.place(np.linspace(0, 1, count), labels).positions
+    positions: Positions = campaign.to_positions(np.linspace(0, 1, count), labels).positions
     return positions
 
 
-def _filled(pair: Pair, campaign: Campaign, **more: Any) -> Campaign:
+def _filled(pair: LivePair, campaign: Campaign, **more: Any) -> Campaign:
     pair.create(campaign, **more)
     pair.upload_values(campaign, _positions(campaign))
     return campaign
 
 
-def _sealed(pair: Pair, campaign: Campaign) -> Campaign:
+def _sealed(pair: LivePair, campaign: Campaign) -> Campaign:
     pair.seal(campaign)
     pair.wait_checked(campaign)
     pair.wait_ready(campaign)
     return campaign
 
 
-def plain(pair: Pair) -> Campaign:
+def plain(pair: LivePair) -> Campaign:
     """With groups paid from the reserve."""
     campaign = _sealed(pair, _filled(pair, new_campaign(strata=["no", "yes"], reserve=1.0)))
     with pair.analyst(0) as client:
@@ -53,26 +53,26 @@ def plain(pair: Pair) -> Campaign:
     return campaign
 
 
-def checked(pair: Pair) -> Campaign:
+def checked(pair: LivePair) -> Campaign:
     """With an upload that reached one server only, kept until the operator confirms."""
-    campaign = _filled(pair, new_campaign(checked=True))
+    campaign = _filled(pair, new_campaign(check_keys=True))
     pair.upload(0, campaign, envelopes(campaign, np.array([3]))[0])
     return _sealed(pair, campaign)
 
 
-def points(pair: Pair) -> Campaign:
+def points(pair: LivePair) -> Campaign:
     return _sealed(pair, _filled(pair, new_campaign(scheme="dpf")))
 
 
-def invited(pair: Pair) -> Campaign:
-    campaign = new_campaign(admission="invited", max_instances=20)
+def invited(pair: LivePair) -> Campaign:
+    campaign = new_campaign(admission="invited", max_values_per_person=20)
     pair.create(campaign, invitations=["an invitation"])
     pair.upload_tokens[campaign.id] = "an invitation"
     pair.upload_values(campaign, _positions(campaign))
     return _sealed(pair, campaign)
 
 
-def sites(pair: Pair) -> Campaign:
+def sites(pair: LivePair) -> Campaign:
     campaign = new_campaign(admission="sites")
     pair.create(campaign)
     site = {"id": "a" * 32, "label": "St. Mary", "token": hash_token("of the site"), "quota": 100}
@@ -85,9 +85,9 @@ def sites(pair: Pair) -> Campaign:
     return _sealed(pair, campaign)
 
 
-def waves(pair: Pair) -> Campaign:
+def waves(pair: LivePair) -> Campaign:
     """Two waves that are published, pooled and erased, and one that is open."""
-    campaign = wave_campaign(count=3, pooled=[{"at": 2, "epsilon": 1.0}], checked=True)
+    campaign = wave_campaign(count=3, pooled=[{"through": 2, "epsilon": 1.0}], check_keys=True)
     pair.create(campaign)
     for wave in (1, 2):
         pair.upload_values(campaign, _positions(campaign))
@@ -101,11 +101,11 @@ def waves(pair: Pair) -> Campaign:
     return campaign
 
 
-def _is_erased(pair: Pair, role: int, campaign: Campaign) -> bool:
+def _is_erased(pair: LivePair, role: int, campaign: Campaign) -> bool:
     return not list((pair.folder / f"server{role}" / "data" / name(campaign)).glob("wave-*/keys"))
 
 
-def opened(pair: Pair) -> Campaign:
+def opened(pair: LivePair) -> Campaign:
     """With a withdrawal, which must not come undone."""
     campaign = _filled(pair, new_campaign())
     for role in (0, 1):
@@ -114,7 +114,7 @@ def opened(pair: Pair) -> Campaign:
     return campaign
 
 
-def frozen(pair: Pair) -> Campaign:
+def frozen(pair: LivePair) -> Campaign:
     """At server 0, by a sealing that came no further."""
     campaign = _filled(pair, new_campaign())
     pair.agree(campaign, 0)
@@ -124,7 +124,7 @@ def frozen(pair: Pair) -> Campaign:
     return campaign
 
 
-def deleted(pair: Pair) -> Campaign:
+def deleted(pair: LivePair) -> Campaign:
     campaign = _filled(pair, new_campaign())
     for role in (0, 1):
         with pair.operator(role) as client:
@@ -133,16 +133,16 @@ def deleted(pair: Pair) -> Campaign:
 
 
 Made = dict[str, Campaign]
-KINDS: list[Callable[[Pair], Campaign]] = [plain, checked, points, invited, sites, waves, opened, frozen, deleted]
+KINDS: list[Callable[[LivePair], Campaign]] = [plain, checked, points, invited, sites, waves, opened, frozen, deleted]
 QUESTIONS = {"curve": {}, "ecdf": {"at": "0.1,0.5"}, "budget": {}, "waves": {}}
 
 
-def asked(pair: Pair, role: int, made: Made) -> dict[tuple[str, ...], bytes]:
+def asked(pair: LivePair, role: int, made: Made) -> dict[tuple[str, ...], bytes]:
     """Every answer, as bytes."""
     found: dict[tuple[str, ...], bytes] = {}
     with pair.analyst(role) as client:
         for kind, campaign in made.items():
-            for release in [{"wave": 1}, {"wave": 2}, {"until": 2}, {"pooled": 2}] if kind == "waves" else [{}]:
+            for release in [{"wave": 1}, {"wave": 2}, {"through": 2}, {"pooled": 2}] if kind == "waves" else [{}]:
                 for what, more in QUESTIONS.items():
                     path = f"/v1/campaigns/{name(campaign)}/{what}"
                     for accept in ("application/json", "application/x-npy", "text/csv"):
@@ -157,9 +157,9 @@ def _shown(answer: httpx.Response) -> bytes:
     return str(answer.status_code).encode() + b"\n" + answer.content
 
 
-def stands(pair: Pair, made: Made) -> dict[str, Any]:
+def stands(pair: LivePair, made: Made) -> dict[str, Any]:
     """What does not depend on when it is asked."""
-    names = ("state", "uploads", "count", "orphans", "kept", "rejected", "checksum", "agreed", "freezes", "sites")
+    names = ("state", "uploads", "count", "unmatched", "kept", "rejected", "checksum", "agreed", "freezes", "sites")
     found = {}
     for kind, campaign in made.items():
         status = pair.status(campaign)
@@ -183,8 +183,10 @@ def databases(request: pytest.FixtureRequest) -> Postgres | None:
     return request.getfixturevalue("postgres") if request.param == "postgres" else None
 
 
-def drill(folder: Path, server: Postgres | None, kinds: list[Callable[[Pair], Campaign]], *, checking: bool) -> None:
-    pair, backup = Pair(folder), folder / "backup"
+def drill(
+    folder: Path, server: Postgres | None, kinds: list[Callable[[LivePair], Campaign]], *, checking: bool
+) -> None:
+    pair, backup = LivePair(folder), folder / "backup"
     for role in (0, 1):
         _new_database(pair, role, server)
     with pair:
@@ -224,13 +226,13 @@ def drill(folder: Path, server: Postgres | None, kinds: list[Callable[[Pair], Ca
         _go_on(pair, made)
 
 
-def _new_database(pair: Pair, role: int, server: Postgres | None) -> None:
+def _new_database(pair: LivePair, role: int, server: Postgres | None) -> None:
     if server is not None:
         pair.drop(role, "database")
         pair.configure(role, database=f'"{server.database()}"')
 
 
-def _wait_ready(pair: Pair, made: Made) -> None:
+def _wait_ready(pair: LivePair, made: Made) -> None:
     for kind, campaign in made.items():
         if kind == "waves":
             until_released(pair, campaign, "pooled 2")
@@ -238,19 +240,19 @@ def _wait_ready(pair: Pair, made: Made) -> None:
             pair.wait_ready(campaign)
 
 
-def _in_check(pair: Pair) -> Campaign:
+def _in_check(pair: LivePair) -> Campaign:
     """Server 1 ends in the middle of it."""
     pair.stop(1)
     pair.configure(1, crash_at='"check-seeds-exchanged"')
     pair.start(1)
-    campaign = _filled(pair, new_campaign(checked=True))
+    campaign = _filled(pair, new_campaign(check_keys=True))
     pair.seal(campaign)
     assert pair.exited(1) == 137
     assert pair.status(campaign)["state"] == "checking"
     return campaign
 
 
-def _go_on(pair: Pair, made: Made) -> None:
+def _go_on(pair: LivePair, made: Made) -> None:
     """What was open or frozen is sealed, a withdrawal stays, and the next wave closes."""
     if "opened" in made:
         campaign = made["opened"]

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from harness.live import Pair, envelopes, name
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import answering, filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
 from tests.servers.test_damage import truncate
@@ -37,7 +37,7 @@ SEAL_POINTS = [
 @pytest.mark.parametrize(("role", "point"), SEAL_POINTS)
 @pytest.mark.parametrize("again_from", [0, 1])
 def test_sealing_survives_a_crash_at_every_step(tmp_path: Path, role: int, point: str, again_from: int) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(role, crash_at=f'"{point}"')
     with pair:
         campaign, positions = filled(pair)
@@ -56,7 +56,7 @@ def test_sealing_survives_a_crash_at_every_step(tmp_path: Path, role: int, point
 
 
 def test_answers_do_not_change_after_kills_and_restarts(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         for kill in (True, False):
@@ -69,10 +69,10 @@ def test_answers_do_not_change_after_kills_and_restarts(tmp_path: Path) -> None:
 
 
 def test_acknowledged_uploads_survive_a_kill(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign()
         pair.create(campaign)
-        positions = campaign.place(values(200)).positions
+        positions = campaign.to_positions(values(200)).positions
         data = envelopes(campaign, positions)
         for role in (0, 1):
             assert pair.upload(role, campaign, data[role]).status_code == 200
@@ -84,7 +84,7 @@ def test_acknowledged_uploads_survive_a_kill(tmp_path: Path) -> None:
 
 def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
     """A damaged progress file is ignored; a good one is used."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = answering(pair)
         first = pair.ask(1, campaign, "curve")
         folder = pair.folder / "server1" / "data" / name(campaign)
@@ -100,7 +100,7 @@ def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
 
 def test_two_groups_questions_cannot_take_each_others_budget(tmp_path: Path) -> None:
     """Different questions, one at each server, at once: one is answered, one refused, and both ledgers agree."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign(strata=["no", "yes"], reserve=1.0)
         pair.create(campaign)
         pair.upload_values(campaign, np.arange(100))
@@ -119,7 +119,7 @@ def test_two_groups_questions_cannot_take_each_others_budget(tmp_path: Path) -> 
 
 def test_another_set_gets_other_noise(tmp_path: Path) -> None:
     """Two servers restored from before a seal, and one more upload: the two curves must not differ by that value."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         for role in (0, 1):
             pair.stop(role)
@@ -144,7 +144,7 @@ def test_another_set_gets_other_noise(tmp_path: Path) -> None:
 
 
 def test_seals_from_both_sides_at_once_agree(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         with ThreadPoolExecutor(4) as pool:
             counts = [f["count"] for f in pool.map(lambda role: pair.seal(campaign, role), [0, 1, 0, 1])]
@@ -152,7 +152,7 @@ def test_seals_from_both_sides_at_once_agree(tmp_path: Path) -> None:
 
 
 def test_workers_do_not_outlive_their_server(tmp_path: Path) -> None:
-    with Pair(tmp_path, workers="2") as pair:
+    with LivePair(tmp_path, workers="2") as pair:
         campaign = answering(pair)
         for kill in (True, False):
             process = pair.processes[0]
@@ -181,7 +181,7 @@ def _running(pid: str) -> bool:
 
 
 def test_a_locked_database_is_a_problem_document(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         db = sqlite3.connect(pair.folder / "server0" / "data" / "server.db", isolation_level=None)
         db.execute("BEGIN IMMEDIATE")
@@ -197,7 +197,7 @@ def test_a_locked_database_is_a_problem_document(tmp_path: Path) -> None:
 
 def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
     """Rows that are not the sealed ones are never evaluated; when they are back, so is the campaign."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = answering(pair)
         first = pair.ask(0, campaign, "curve")
         pair.stop(0)
@@ -224,7 +224,7 @@ def test_failed_background_work_is_tried_again(tmp_path: Path) -> None:
 
 
 def test_a_graceful_stop_finishes_what_it_acknowledged(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign()
         pair.create(campaign)
         acknowledged, stop = [], threading.Event()
@@ -234,7 +234,7 @@ def test_a_graceful_stop_finishes_what_it_acknowledged(tmp_path: Path) -> None:
             while not stop.is_set():
                 seed += 1
                 try:
-                    data = envelopes(campaign, campaign.place(values(20, seed)).positions)[0]
+                    data = envelopes(campaign, campaign.to_positions(values(20, seed)).positions)[0]
                     if pair.upload(0, campaign, data).status_code == 200:
                         acknowledged.append(20)
                 except Exception:

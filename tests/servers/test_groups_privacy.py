@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from campaign.noise.mechanism import DRAW_BITS, SERVERS
-from campaign.wire import GroupsQuery
 from fss import field
-from servers.compute.unnoised import Unnoised
-from servers.release import groups, noised
+from fss_ecdf.campaign.json_messages import ScoreGroupsQuery
+from fss_ecdf.campaign.noise.mechanism import DRAW_BITS, SERVERS
+from servers.compute.raw_share import RawShare
+from servers.release import add_noise, score_groups
 from servers.release.noise import DiscreteLaplace, Draws, FineLaplace, Prf
 from tests.campaign.helpers import campaign
 from tests.servers.test_privacy import log
@@ -35,14 +35,14 @@ class Recorded(Prf):
         return super().draws(level, nodes)
 
 
-def question(ends: list[float], epsilon: float, size: int = 5, **changes: Any) -> groups.GroupQuestion:
+def question(ends: list[float], epsilon: float, size: int = 5, **changes: Any) -> score_groups.ScoreGroupQuery:
     """Groups of scores 0, ..., 1 in `size` steps."""
     grid = {"kind": "explicit", "at": [i / (size - 1) for i in range(size)]}
     spec = campaign(grid=grid, strata=["negative", "positive"], reserve=19.0, **changes)
-    return groups.read_groups(spec, GroupsQuery(upper_ends=ends, epsilon=epsilon))
+    return score_groups.read_groups(spec, ScoreGroupsQuery(upper_ends=ends, epsilon=epsilon))
 
 
-def histogram(asked: groups.GroupQuestion, cells: dict[tuple[int, int], int]) -> Any:
+def histogram(asked: score_groups.ScoreGroupQuery, cells: dict[tuple[int, int], int]) -> Any:
     """A whole curve, as one server's share of itself, from counts of (stratum, index)."""
     counts = np.zeros(1 << asked.campaign.bits, np.int64)
     for (stratum, index), count in cells.items():
@@ -51,7 +51,7 @@ def histogram(asked: groups.GroupQuestion, cells: dict[tuple[int, int], int]) ->
 
 
 @dataclass(frozen=True)
-class Drawing(noised.Source):
+class Drawing(add_noise.NoiseKey):
     """Noise from a function that remembers."""
 
     from_: Recorded = dataclass_field(default_factory=Recorded)
@@ -60,8 +60,8 @@ class Drawing(noised.Source):
         return self.from_
 
 
-def shares(asked: groups.GroupQuestion, share: Any, prf: Recorded) -> Any:
-    return noised.groups(Unnoised(share), Drawing(bytes(32), 0, b"", asked.campaign, prf), asked)
+def shares(asked: score_groups.ScoreGroupQuery, share: Any, prf: Recorded) -> Any:
+    return add_noise.noisy_score_groups(RawShare(share), Drawing(bytes(32), 0, b"", asked.campaign, prf), asked)
 
 
 def as_counts(words: Any) -> Any:
@@ -114,7 +114,7 @@ def log_ratio(weights: Any, change: int, values: tuple[int, ...]) -> Decimal:
 ENDS = [[0.0, 0.25, 0.5, 0.75, 1.0], [0.25, 1.0], [0.0, 0.5]]
 
 
-def changes(asked: groups.GroupQuestion) -> list[Any]:
+def changes(asked: score_groups.ScoreGroupQuery) -> list[Any]:
     """What replacing one record by another does to (O_0, O_1, E_0, E_1) of all groups, through production's own sums.
 
     Both data sets have the same noise, so it is gone from the difference.
@@ -128,8 +128,8 @@ def changes(asked: groups.GroupQuestion) -> list[Any]:
 
 @pytest.mark.parametrize(("epsilon", "instances"), [(1.0, 1), (0.25, 1), (3.0, 4)])
 def test_the_privacy_loss_of_groups_is_exactly_epsilon(epsilon: float, instances: int) -> None:
-    asked = question(ENDS[0], epsilon, max_instances=instances)
-    sources = groups.group_noise(asked, Recorded())
+    asked = question(ENDS[0], epsilon, max_values_per_person=instances)
+    sources = score_groups.group_noise(asked, Recorded())
     assert [type(s) for s in sources] == [DiscreteLaplace, DiscreteLaplace, FineLaplace, FineLaplace]
     assert isinstance(sources[0], DiscreteLaplace)
     assert isinstance(sources[2], FineLaplace)
@@ -157,10 +157,10 @@ def test_the_privacy_loss_of_groups_is_exactly_epsilon(epsilon: float, instances
 def test_replacing_a_record_changes_four_units_at_most(ends: list[float]) -> None:
     """An observed count loses one and one gains one; expected counts lose p + (1 - p) and gain as much."""
     asked = question(ends, 1.0)
-    norms = [np.abs(c[:2]).sum() + np.abs(c[2:]).sum() / groups.SCORE_UNIT for c in changes(asked)]
-    assert max(norms) <= groups.GROUPS_SENSITIVITY
+    norms = [np.abs(c[:2]).sum() + np.abs(c[2:]).sum() / score_groups.SCORE_UNIT for c in changes(asked)]
+    assert max(norms) <= score_groups.GROUPS_SENSITIVITY
     if ends == ENDS[0]:
-        assert max(norms) == groups.GROUPS_SENSITIVITY
+        assert max(norms) == score_groups.GROUPS_SENSITIVITY
 
 
 def test_every_statistic_has_noise_of_its_own() -> None:
@@ -196,10 +196,10 @@ def test_stated_errors_are_those_of_the_noise(epsilon: float, instances: int) ->
     The sample variance of Laplace noise has a relative deviation of sqrt(5 / 3000) = 4.1 %; 25 % are six of them.
     """
     ends = [i / 999 for i in range(1000)]
-    asked = question(ends, epsilon, size=1000, max_instances=instances)
+    asked = question(ends, epsilon, size=1000, max_values_per_person=instances)
     empty = histogram(asked, {})
     runs = [as_counts(shares(asked, empty, Recorded(seed))).reshape(4, -1) for seed in range(3)]
-    observed, expected = groups.standard_errors(asked)
+    observed, expected = score_groups.standard_errors(asked)
     for row, error in enumerate((observed, observed, expected * 1000, expected * 1000)):
         sample = np.concatenate([run[row] for run in runs])
         assert SERVERS * sample.var() == pytest.approx(error**2, rel=0.25)
@@ -223,12 +223,12 @@ def total_variation(source: DiscreteLaplace, rate: float) -> Decimal:
 @pytest.mark.parametrize("epsilon", [20.0, 1.0, 0.25])
 def test_the_delta_of_groups_bounds_the_distance_of_every_draw(epsilon: float) -> None:
     asked = question(ENDS[0], epsilon)
-    coarse, fine = groups.group_noise(asked, Recorded())[1:3]
-    fine_rate = asked.rate / groups.SCORE_UNIT
+    coarse, fine = score_groups.group_noise(asked, Recorded())[1:3]
+    fine_rate = asked.rate / score_groups.SCORE_UNIT
     assert isinstance(coarse, DiscreteLaplace)
     assert isinstance(fine, FineLaplace)
     each = [total_variation(coarse, asked.rate), total_variation(fine._rest, fine_rate * FineLaplace.BASE)]
-    bounds = [groups._draw_distance(asked.rate), groups._draw_distance(fine_rate * FineLaplace.BASE)]
+    bounds = [score_groups._draw_distance(asked.rate), score_groups._draw_distance(fine_rate * FineLaplace.BASE)]
     for found, bound in zip(each, bounds, strict=True):
         assert 0 < found < Decimal(bound)
     with localcontext(Context(prec=80)):
@@ -237,13 +237,15 @@ def test_the_delta_of_groups_bounds_the_distance_of_every_draw(epsilon: float) -
         digit = sum((abs(share - p / sum(powers)) for share, p in drawn_), Decimal(0)) / 2
     count = len(ENDS[0])
     whole = 2 * count * (each[0] + each[1] + 2 * digit)
-    assert Decimal(groups.distance(asked)) >= whole
-    assert groups.delta(asked) == pytest.approx((1 + np.exp(epsilon)) * groups.distance(asked), rel=1e-9, abs=0)
+    assert Decimal(score_groups.distance(asked)) >= whole
+    assert score_groups.delta(asked) == pytest.approx(
+        (1 + np.exp(epsilon)) * score_groups.distance(asked), rel=1e-9, abs=0
+    )
 
 
 def test_the_delta_of_groups_is_always_below_what_the_page_says() -> None:
     worst = 0.0
     for epsilon, instances in ((0.01, 1), (1.0, 1), (1.0, 100), (19.0, 1), (19.0, 100)):
-        asked = question([i / 999 for i in range(1000)], epsilon, size=1000, max_instances=instances)
-        worst = max(worst, groups.delta(asked))
+        asked = question([i / 999 for i in range(1000)], epsilon, size=1000, max_values_per_person=instances)
+        worst = max(worst, score_groups.delta(asked))
     assert worst < 2.0**-60

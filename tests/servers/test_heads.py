@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from harness.live import Pair
-from servers.api.heads import HEAD_BYTES
+from servers.api.header_limits import HEAD_BYTES
+from tests.harness.server_pair import LivePair
 
 MEGABYTE = 1 << 20
 
@@ -29,7 +29,7 @@ ENDLESS = {
 
 
 @pytest.fixture(scope="module", params=["httptools", "h11"])
-def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePair]:
     """A server for each parser; uvicorn takes h11 where httptools cannot be imported."""
     folder, environment = tmp_path_factory.mktemp("heads"), pytest.MonkeyPatch()
     if request.param == "h11":
@@ -37,7 +37,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         missing = f"open({str(folder / 'missed')!r}, 'w').close()\nraise ImportError\n"
         (folder / "httptools.py").write_text(missing)
         environment.setenv("PYTHONPATH", str(folder))
-    pair = Pair(folder)
+    pair = LivePair(folder)
     pair.nursery = None  # a program of its own, which reads modules in this environment
     pair.start(0)
     environment.undo()
@@ -46,12 +46,12 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     pair.stop(0)
 
 
-def connect(pair: Pair) -> ssl.SSLSocket:
+def connect(pair: LivePair) -> ssl.SSLSocket:
     raw = socket.create_connection(("127.0.0.1", pair.ports[0]), timeout=20)
     return pair.context.wrap_socket(raw, server_hostname="127.0.0.1")
 
 
-def resident(pair: Pair) -> int:
+def resident(pair: LivePair) -> int:
     """The server's memory, in bytes."""
     process = pair.processes[0]
     assert process is not None
@@ -59,7 +59,7 @@ def resident(pair: Pair) -> int:
     return 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmRSS")))
 
 
-def pour_until_cut(pair: Pair, connection: ssl.SSLSocket) -> int:
+def pour_until_cut(pair: LivePair, connection: ssl.SSLSocket) -> int:
     """By how much the server's memory grew until it ended the connection."""
     before, grown = resident(pair), 0
     with suppress(OSError):
@@ -87,26 +87,26 @@ def answer(connection: ssl.SSLSocket) -> bytes:
 
 
 @pytest.mark.parametrize("begin", ENDLESS.values(), ids=ENDLESS)
-def test_what_never_ends_is_cut_off_and_takes_no_memory(served: Pair, begin: bytes) -> None:
+def test_what_never_ends_is_cut_off_and_takes_no_memory(served: LivePair, begin: bytes) -> None:
     with served.client(0) as bystander, closing(connect(served)) as connection:
         connection.sendall(begin)
         assert pour_until_cut(served, connection) < 16 * MEGABYTE
         assert bystander.get("/healthz").status_code == 200
 
 
-def test_a_head_that_is_too_large_is_told_so(served: Pair) -> None:
+def test_a_head_that_is_too_large_is_told_so(served: LivePair) -> None:
     with closing(connect(served)) as connection:
         head = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: "
         connection.sendall(head + b"x" * (HEAD_BYTES - len(head)))
         told = received(connection)
     assert told.startswith(b"HTTP/1.1 431 ")
     problem = httpx.Response(431, content=told.split(b"\r\n\r\n", 1)[1]).json()
-    assert problem["type"] == "urn:fss-ecdf:problem:head-too-large"
+    assert problem["type"] == "urn:fss-ecdf:problem:headers-too-large"
     assert str(HEAD_BYTES) in problem["detail"]
     assert "Traceback" not in served.log(0)
 
 
-def test_heads_up_to_the_bound_are_answered_one_after_another(served: Pair) -> None:
+def test_heads_up_to_the_bound_are_answered_one_after_another(served: LivePair) -> None:
     """Also over one connection, with bodies between them, and all at once."""
     long = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: "
     long += b"x" * (HEAD_BYTES - len(long) - 100) + b"\r\n\r\n"
@@ -124,7 +124,7 @@ def test_heads_up_to_the_bound_are_answered_one_after_another(served: Pair) -> N
         assert received(connection).count(b'{"status":"ok"}') == 3001
 
 
-def test_a_chunked_body_of_tiny_pieces_is_taken(served: Pair) -> None:
+def test_a_chunked_body_of_tiny_pieces_is_taken(served: LivePair) -> None:
     """Most of its bytes are framing; they bring a body all the same."""
     token = served.servers[0].operator
 

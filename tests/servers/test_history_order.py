@@ -2,11 +2,11 @@
 
 import threading
 
-from harness.postgres import Postgres
 from servers.storage import history
 from servers.storage.database import Transaction
 from servers.storage.storage import Storage
 from tests.campaign.helpers import campaign
+from tests.harness.postgres import Postgres
 
 
 def test_no_row_is_added_behind_one_that_was_shown(postgres: Postgres) -> None:

@@ -3,8 +3,6 @@
 import http.server
 import secrets
 import sqlite3
-import ssl
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,48 +10,49 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.errors import CampaignDeleted, HpkeKeyLost
-from campaign.pledges import Pledge
-from campaign.sealed_uploads import open_upload, seal_upload
-from campaign.spec import new_id, to_base64url
-from client.hpke import HpkeKey
-from client.identity import Identity
-from harness.live import IDENTITIES, Pair, envelopes, name
-from programs.server import main
-from servers.backup import backup
+from fss_ecdf.campaign.campaign import new_id, to_base64url
+from fss_ecdf.campaign.commitments import ServerCommitment
+from fss_ecdf.campaign.errors import CampaignDeleted, HpkeKeyLost
+from fss_ecdf.campaign.sealed_uploads import open_upload, seal_upload, token_digest
+from fss_ecdf.cli.server import main
+from fss_ecdf.net.hpke import HpkeKey
+from fss_ecdf.net.server_identity import Identity
 from servers.hpke_keys import find
-from servers.restore import restore
+from servers.maintenance.backup import backup
+from servers.maintenance.restore import restore
 from servers.settings import load
-from servers.storage.pledges import MOST_UNUSED, SALT_BYTES
+from servers.storage.commitments import MOST_UNUSED, SALT_BYTES
 from servers.storage.storage import Storage
 from tests.commands import call
+from tests.harness.server_pair import IDENTITIES, LivePair, envelopes, name
+from tests.hostile import serving
 from tests.servers.conftest import new_campaign
 from tests.servers.test_care import NOW, config
 
 
-def database(pair: Pair, role: int = 0) -> Path:
+def database(pair: LivePair, role: int = 0) -> Path:
     return pair.folder / f"server{role}" / "data" / "server.db"
 
 
-def salts(pair: Pair, role: int, campaign_id: bytes) -> list[bytes]:
+def salts(pair: LivePair, role: int, campaign_id: bytes) -> list[bytes]:
     with closing(sqlite3.connect(database(pair, role))) as db:
         return [row[0] for row in db.execute("SELECT salt FROM pledges WHERE campaign = ?", (campaign_id,))]
 
 
-def forget_salt(pair: Pair, role: int, campaign_id: bytes) -> None:
+def forget_salt(pair: LivePair, role: int, campaign_id: bytes) -> None:
     with closing(sqlite3.connect(database(pair, role))) as db:
         db.execute("DELETE FROM pledges WHERE campaign = ?", (campaign_id,))
         db.commit()
 
 
-def asked(pair: Pair, role: int, campaign_id: bytes, kem: str = "x25519") -> list[Pledge]:
+def asked(pair: LivePair, role: int, campaign_id: bytes, kem: str = "x25519") -> list[ServerCommitment]:
     with pair.operator(role) as client:
-        answer = client.get(f"/v1/pledges/{to_base64url(campaign_id)}?kem={kem}")
+        answer = client.get(f"/v1/commitments/{to_base64url(campaign_id)}?kem={kem}")
     assert answer.status_code == 200, answer.text
-    return [Pledge.model_validate(pledge) for pledge in answer.json()["servers"]]
+    return [ServerCommitment.model_validate(pledge) for pledge in answer.json()["server_commitments"]]
 
 
-def test_pledges_are_random_and_stay(pair: Pair) -> None:
+def test_pledges_are_random_and_stay(pair: LivePair) -> None:
     """Both servers tell the same; another campaign has other keys, also another campaign of the same identities."""
     one, two = (new_id(secrets.token_bytes) for _ in range(2))
     first = asked(pair, 0, one)
@@ -63,14 +62,14 @@ def test_pledges_are_random_and_stay(pair: Pair) -> None:
     (salt,) = salts(pair, 0, one)
     assert Identity(IDENTITIES[0], 0).hpke_key(one, "x25519", salt).public_bytes == first[0].hpke_key
     with pair.operator(0) as client:
-        assert client.get(f"/v1/pledges/{to_base64url(one)}?kem=p256").status_code == 400
+        assert client.get(f"/v1/commitments/{to_base64url(one)}?kem=p256").status_code == 400
 
 
-def test_a_campaign_of_the_servers_own_pledges(pair: Pair) -> None:
+def test_a_campaign_of_the_servers_own_pledges(pair: LivePair) -> None:
     """As the command line makes it: no test knows these keys."""
     id = new_id(secrets.token_bytes)
     pledged = [pledge.model_dump(mode="json") for pledge in asked(pair, 1, id)]
-    campaign = new_campaign(id=id, servers=pledged)
+    campaign = new_campaign(id=id, server_commitments=pledged)
     pair.create(campaign)
     pair.upload_values(campaign, np.arange(12))
     assert pair.status(campaign, 0)["uploads"] == pair.status(campaign, 1)["uploads"] == 12
@@ -79,7 +78,7 @@ def test_a_campaign_of_the_servers_own_pledges(pair: Pair) -> None:
 
 
 @contextmanager
-def between(pair: Pair, rewrite: dict[bytes, bytes]) -> Iterator[int]:
+def between(pair: LivePair, rewrite: dict[bytes, bytes]) -> Iterator[int]:
     """Somebody between the servers, with server 1's certificate, who changes what it answers; the port."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -97,18 +96,8 @@ def between(pair: Pair, rewrite: dict[bytes, bytes]) -> Iterator[int]:
 
         def log_message(self, *_: object) -> None: ...
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pair.folder / "server1" / "cert.pem", pair.folder / "server1" / "key.pem")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(pair.folder / "server1", Handler) as port:
+        yield port
 
 
 def _passed_on(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -117,7 +106,7 @@ def _passed_on(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def test_the_other_server_must_sign_its_pledge(tmp_path: Path) -> None:
     """Whoever stands between the servers, with a certificate, cannot exchange the key in it."""
-    pair, id, rewrite = Pair(tmp_path), new_id(secrets.token_bytes), dict[bytes, bytes]()
+    pair, id, rewrite = LivePair(tmp_path), new_id(secrets.token_bytes), dict[bytes, bytes]()
     mine = to_base64url(HpkeKey("x25519", bytes(32)).public_bytes).encode()
     with between(pair, rewrite) as port:
         pair.reach_peer_at(0, port)
@@ -132,15 +121,18 @@ def test_the_other_server_must_sign_its_pledge(tmp_path: Path) -> None:
                 rewrite.clear()
                 rewrite.update(forged)
                 with pair.operator(0) as client:
-                    refused = client.get(f"/v1/pledges/{to_base64url(id)}")
-                assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (502, "peer-mismatch")
+                    refused = client.get(f"/v1/commitments/{to_base64url(id)}")
+                assert (refused.status_code, refused.json()["type"].rpartition(":")[2]) == (
+                    502,
+                    "invalid-peer-response",
+                )
                 assert "pledge" in refused.json()["detail"]
             rewrite.clear()
             assert asked(pair, 0, id) == [first, second]
 
 
 def test_a_server_that_lost_its_key_says_so_and_refuses(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, well = new_campaign(), new_campaign()
         for one in (campaign, well):
             pair.create(one)
@@ -155,13 +147,15 @@ def test_a_server_that_lost_its_key_says_so_and_refuses(tmp_path: Path) -> None:
         assert "its operator must restore" in refused.json()["detail"]
         assert [pair.status(c, 0)["hpke_key_lost"] for c in (campaign, well)] == [True, False]
         assert pair.status(campaign, 1)["peer"]["hpke_key_lost"] is True
-        said = call(main, "campaign", "--operator", str(pair.folder / "operator.toml"), "status", name(campaign)).stdout
+        said = call(
+            main, "campaign", "--operator-config", str(pair.folder / "operator.toml"), "status", name(campaign)
+        ).stdout
         assert "server 0: open, 0 uploads, keys not checked, HPKE KEY LOST, uploads are refused: see fss-server" in said
         seen = call(main, "doctor", "--config", str(config(pair)))
         assert seen.returncode == 77
         assert f"lost for campaign {name(campaign)}, so uploads to it are refused" in seen.stdout
         with pair.operator(0) as client:  # it makes no other key for a campaign that exists
-            assert client.get(f"/v1/pledges/{name(campaign)}").json()["type"].endswith("hpke-key-lost")
+            assert client.get(f"/v1/commitments/{name(campaign)}").json()["type"].endswith("hpke-key-lost")
         assert pair.upload(0, well, envelopes(well, np.arange(3))[0]).status_code == 200
 
         pair.stop(0)
@@ -172,23 +166,25 @@ def test_a_server_that_lost_its_key_says_so_and_refuses(tmp_path: Path) -> None:
         assert call(main, "doctor", "--config", str(config(pair))).returncode == 0
 
 
-def test_the_key_goes_with_the_campaign(pair: Pair) -> None:
+def test_the_key_goes_with_the_campaign(pair: LivePair) -> None:
     """Whoever recorded an upload and then takes the whole disk opens nothing."""
     id = new_id(secrets.token_bytes)
-    campaign = new_campaign(id=id, servers=[pledge.model_dump(mode="json") for pledge in asked(pair, 0, id)])
+    campaign = new_campaign(id=id, server_commitments=[pledge.model_dump(mode="json") for pledge in asked(pair, 0, id)])
     pair.create(campaign)
-    recorded = seal_upload(campaign, 0, envelopes(campaign, np.arange(3))[0])
+    token = pair.upload_tokens[campaign.id]
+    recorded = seal_upload(campaign, 0, envelopes(campaign, np.arange(3))[0], token)
     assert pair.upload_sealed(0, campaign, recorded).status_code == 200
     (salt,) = salts(pair, 0, id)
     key = Identity(IDENTITIES[0], 0).hpke_key(id, "x25519", salt)
-    assert len(open_upload(recorded, campaign, 0, key.open)) > 64  # the thief of a disk that still has it
+    # The thief of a disk that still has it.
+    assert len(open_upload(recorded, campaign, 0, token_digest(token), key.open)) > 64
     with pair.operator(0) as client:
         assert client.delete(f"/v1/campaigns/{name(campaign)}").status_code == 200
     assert salts(pair, 0, id) == []
     for path in (pair.folder / "server0").rglob("*"):
         assert not path.is_file() or salt not in path.read_bytes(), path
     with pair.operator(0) as client:
-        again = client.get(f"/v1/pledges/{name(campaign)}")
+        again = client.get(f"/v1/commitments/{name(campaign)}")
         assert again.json()["type"].endswith("campaign-deleted")
     assert pair.upload_sealed(0, campaign, recorded).status_code == 410
 

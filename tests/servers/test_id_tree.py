@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from campaign.errors import CampaignSealed, InvalidQuery, InvalidUpload, PeerMismatch, Unavailable
-from campaign.spec import to_base64url
+from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.errors import CampaignSealed, InvalidPeerResponse, InvalidQuery, InvalidUpload, NotReady
 from servers.lifecycle import frozen_ids, seal
-from servers.lifecycle.admission import NewUploads
 from servers.lifecycle.frozen_ids import FrozenIds
 from servers.lifecycle.id_tree import MAX_DEPTH, Difference, IdTree, depth_for, difference, leaf_range
 from servers.lifecycle.seal import accept
-from servers.lifecycle.seal_wire import IdsQuery, Step
+from servers.lifecycle.seal_messages import IdsQuery, Step
 from servers.storage import uploads
+from servers.storage.admission import NewUploads
 from servers.storage.entries import id_of, split
 from servers.storage.storage import Storage, Writer
 from servers.storage.uploads import Uploads
@@ -135,7 +135,7 @@ def test_digests_of_another_length_are_refused(answer: bytes) -> None:
     async def ids(leaves: Sequence[int]) -> bytes:
         return b""
 
-    with pytest.raises(PeerMismatch, match="digests"):
+    with pytest.raises(InvalidPeerResponse, match="digests"):
         asyncio.run(difference(IdTree.of(parts(ids_of(9, 1)), 1), children, ids, ids))
 
 
@@ -214,7 +214,7 @@ def test_a_long_look_is_met_again(storage: Storage, monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(frozen, "_checksum", slow)
         for _ in range(2):
-            with pytest.raises(Unavailable):
+            with pytest.raises(NotReady):
                 await frozen.checksum(campaign.id, wave, [], patience_s=0.05)
         release.set()
         assert await frozen.checksum(campaign.id, wave, [], patience_s=30) == checksum_of(ids)
@@ -233,7 +233,7 @@ def test_a_checksum_without_ids_that_are_not_here_is_refused(storage: Storage) -
         return await FrozenIds(storage).checksum(campaign.id, wave, leave)
 
     assert asyncio.run(checksum(ids[:3])) == checksum_of(ids[3:])
-    with pytest.raises(PeerMismatch, match="1 uploads"):
+    with pytest.raises(InvalidPeerResponse, match="1 uploads"):
         asyncio.run(checksum([*ids[:3], bytes(16)]))
 
 
@@ -264,7 +264,7 @@ def test_uploads_of_a_plain_campaign_are_not_counted_again(storage: Storage) -> 
     sa.event.listen(storage.engine, "before_cursor_execute", lambda *about: asked.append(about[2]))
     frozen = seal.freeze(storage, campaign, datetime(2026, 1, 1, tzinfo=UTC))
     assert frozen.count == 19
-    fixed = storage.waves.fix(campaign.id, frozen.freeze, checksum_of(ids[1:]), [])
+    fixed = storage.waves.commit_set(campaign.id, frozen.freeze, checksum_of(ids[1:]), [])
     assert fixed.set is not None
     assert fixed.set.count == 19
     assert asked
@@ -276,17 +276,17 @@ def test_only_what_is_here_can_be_proposed_to_leave(storage: Storage) -> None:
     storage.campaigns.add(campaign, "0" * 64, [])
     storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     storage.waves.agree(campaign.id)
-    freeze, propose = storage.waves.freeze(campaign.id, closed=False).freezes, storage.waves.propose_leaving
-    with pytest.raises(PeerMismatch):
+    freeze, propose = storage.waves.freeze(campaign.id, closed=False).freezes, storage.waves.propose_exclusion
+    with pytest.raises(InvalidPeerResponse):
         propose(campaign.id, freeze, b"a" * 32, [bytes(16)])
     for _ in range(2):
         propose(campaign.id, freeze, b"a" * 32, ids[:2])
     propose(campaign.id, freeze, b"a" * 32, ids[1:3])
-    assert storage.waves.leaving(campaign.id, b"a" * 32) == ids[:3]
+    assert storage.waves.proposed_exclusion(campaign.id, b"a" * 32) == ids[:3]
     propose(campaign.id, freeze, b"b" * 32, ids[:1])  # another set: what was said of the first is forgotten
-    assert storage.waves.leaving(campaign.id, b"a" * 32) == []
-    storage.waves.thaw(campaign.id, freeze)
-    assert storage.waves.leaving(campaign.id, b"b" * 32) == []
+    assert storage.waves.proposed_exclusion(campaign.id, b"a" * 32) == []
+    storage.waves.unfreeze(campaign.id, freeze)
+    assert storage.waves.proposed_exclusion(campaign.id, b"b" * 32) == []
 
 
 def test_looks_of_the_other_server_keep_nobody_waiting(tmp_path: Path) -> None:
@@ -330,13 +330,13 @@ def test_a_set_is_agreed_on_only_if_it_is_what_is_here(tmp_path: Path) -> None:
             storage.waves.agree(campaign.id)
             frozen = storage.waves.freeze(campaign.id, closed=False)
             agreed, named = checksum_of(ids[2:]), ids[:2]
-            storage.waves.propose_leaving(campaign.id, 1, agreed, named)
+            storage.waves.propose_exclusion(campaign.id, 1, agreed, named)
             for claimed in (checksum_of(ids[1:]), bytes(32)):
-                with pytest.raises(PeerMismatch):
+                with pytest.raises(InvalidPeerResponse):
                     await accept(storage, writer, looks, campaign, Step(1, campaign.digest, claimed))
                 assert storage.waves.get(campaign.id) == frozen
             wave = await accept(storage, writer, looks, campaign, Step(1, campaign.digest, agreed))
-            assert (wave.sealed.checksum, wave.sealed.count, wave.sealed.orphans) == (agreed, 18, 2)
+            assert (wave.sealed.checksum, wave.sealed.count, wave.sealed.unmatched) == (agreed, 18, 2)
             looks.close()
             await writer.close()
 

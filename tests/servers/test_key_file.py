@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.envelopes import HASH_BYTES, Row, upload_rows
 from fss import KeyBatch, proof_file
-from harness.live import envelopes
+from fss_ecdf.campaign.binary_messages import HASH_BYTES, Row, upload_rows
 from servers.storage.entries import set_checksum
-from servers.storage.objects import Expected, NotTheSealedSet, file_digest, write_keys
+from servers.storage.key_files import Expected, NotTheSealedSet, file_digest, write_keys
+from tests.harness.server_pair import envelopes
 from tests.servers.conftest import new_campaign
 
-CAMPAIGN = new_campaign(checked=True)
+CAMPAIGN = new_campaign(check_keys=True)
 TYPE = CAMPAIGN.key_type(0)
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.envelopes import UPLOAD_TYPE
-from campaign.errors import TooManyRequests
-from campaign.sealed_uploads import seal_upload, sealed_bytes
-from campaign.spec import Campaign
-from client.tokens import hash_token, new_token
-from harness import attacks
-from harness.attacks import CHUNKED, MINE, OTHERS
-from harness.live import Pair, envelopes, name
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import TooManyRequests
+from fss_ecdf.campaign.sealed_uploads import seal_upload, sealed_bytes
+from fss_ecdf.net.tokens import hash_token, new_token
 from servers import settings
 from servers.api.limits import GRACE_S, UNCOUNTED, Held, Limits, Rate, address_key
+from tests.harness import attacks
+from tests.harness.attacks import CHUNKED, MINE, OTHERS
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 
 ROWS = 2000  # of a request here
@@ -26,10 +26,10 @@ SHARE = UNCOUNTED  # of an address and of a token, beyond what is not counted
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePair]:
     limits = {"rows_per_request": ROWS, "connections_per_address": 20}
     limits |= {"bytes_per_address": SHARE, "bytes_per_token": 4 * SHARE, "bytes_in_flight": 1 << 20}
-    started = Pair(tmp_path_factory.mktemp("lockouts"))
+    started = LivePair(tmp_path_factory.mktemp("lockouts"))
     for limit, value in limits.items():
         for role in (0, 1):
             started.configure(role, **{f"limits__{limit}": str(value)})
@@ -37,13 +37,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield started
 
 
-def make(pair: Pair, **changes: Any) -> Campaign:
+def make(pair: LivePair, **changes: Any) -> Campaign:
     campaign = new_campaign(**changes)
     pair.create(campaign)
     return campaign
 
 
-def begun(pair: Pair, head: bytes, begin: bytes) -> tuple[int, str]:
+def begun(pair: LivePair, head: bytes, begin: bytes) -> tuple[int, str]:
     """Status and code of the answer to a request of which nothing more is sent."""
     with closing(attacks.connect(pair, source="127.0.0.3")) as connection:
         connection.sendall(head + begin)
@@ -55,7 +55,7 @@ def begun(pair: Pair, head: bytes, begin: bytes) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_uploads_that_stall_keep_nobody_out(pair: Pair, is_chunked: bool) -> None:
+def test_uploads_that_stall_keep_nobody_out(pair: LivePair, is_chunked: bool) -> None:
     campaign = make(pair)
     length = CHUNKED if is_chunked else attacks.announced(campaign, ROWS)
     with attacks.stalled(pair, campaign, length, rows=ROWS, count=8):
@@ -68,7 +68,7 @@ def test_uploads_that_stall_keep_nobody_out(pair: Pair, is_chunked: bool) -> Non
 # Rejected before the body is read
 
 
-def test_what_the_head_tells_is_rejected_at_once(pair: Pair) -> None:
+def test_what_the_head_tells_is_rejected_at_once(pair: LivePair) -> None:
     campaign, length = make(pair), f"Content-Length: {100_000}"
     head = attacks.upload_head(pair, campaign, length)
     unknown = head.replace(name(campaign).encode(), name(new_campaign()).encode())
@@ -84,7 +84,7 @@ def test_what_the_head_tells_is_rejected_at_once(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
-def test_what_the_first_bytes_tell_is_rejected_before_the_rest(pair: Pair, is_chunked: bool) -> None:
+def test_what_the_first_bytes_tell_is_rejected_before_the_rest(pair: LivePair, is_chunked: bool) -> None:
     sealed, full = make(pair), make(pair, min_uploads=1, max_uploads=ROWS)
     pair.upload_values(sealed, np.arange(20))
     pair.seal(sealed)
@@ -99,26 +99,26 @@ def test_what_the_first_bytes_tell_is_rejected_before_the_rest(pair: Pair, is_ch
         (make(pair), 0, "invalid-upload"),
     ]
     for campaign, rows, code in cases:
-        begin = attacks.long_begin(campaign, rows)
+        begin = attacks.long_begin(pair, campaign, rows)
         head = attacks.upload_head(pair, campaign, CHUNKED if is_chunked else attacks.announced(campaign, rows or ROWS))
         assert begun(pair, head, attacks.chunk(begin) if is_chunked else begin)[1] == code
         assert pair.status(campaign)["uploads"] in (0, 1, 20)
 
 
-def test_a_site_that_is_paused_or_full_is_told_before_the_rest(pair: Pair) -> None:
+def test_a_site_that_is_paused_or_full_is_told_before_the_rest(pair: LivePair) -> None:
     campaign, token = make(pair, admission="sites"), new_token("site")
     site = {"id": "0" * 32, "label": "one", "token": hash_token(token), "quota": 10}
     path = f"/v1/campaigns/{name(campaign)}/sites"
-    begin = attacks.long_begin(campaign, ROWS)
+    begin = attacks.long_begin(pair, campaign, ROWS, token)
     head = attacks.upload_head(pair, campaign, attacks.announced(campaign, ROWS), token)
     with pair.operator(0) as client:
         assert client.post(path, json={"sites": [site]}).status_code == 200
-        assert begun(pair, head, begin) == (403, "site-full")
+        assert begun(pair, head, begin) == (403, "site-quota-exceeded")
         assert client.patch(f"{path}/{'0' * 32}", json={"state": "paused"}).status_code == 200
         assert begun(pair, head, begin) == (403, "site-paused")
 
 
-def test_a_long_retry_is_acknowledged_after_sealing(pair: Pair) -> None:
+def test_a_long_retry_is_acknowledged_after_sealing(pair: LivePair) -> None:
     """It has to be read although the campaign takes nothing new: its first id is stored."""
     campaign = make(pair)
     both = envelopes(campaign, np.arange(1000) % 10)
@@ -126,7 +126,8 @@ def test_a_long_retry_is_acknowledged_after_sealing(pair: Pair) -> None:
         assert pair.upload(role, campaign, both[role]).status_code == 200
     pair.seal(campaign)
     with closing(attacks.connect(pair)) as connection:
-        data, first = seal_upload(campaign, 0, both[0]), sealed_bytes(campaign, 1)
+        data = seal_upload(campaign, 0, both[0], pair.upload_tokens[campaign.id])
+        first = sealed_bytes(campaign, 1)
         connection.sendall(attacks.upload_head(pair, campaign, f"Content-Length: {len(data)}") + data[:first])
         time.sleep(0.1)  # so that it is judged by its first bytes
         connection.sendall(data[first:])
@@ -136,7 +137,7 @@ def test_a_long_retry_is_acknowledged_after_sealing(pair: Pair) -> None:
 # One line where all fail alike
 
 
-def test_a_request_that_fails_whole_for_one_reason_gets_one_line(pair: Pair) -> None:
+def test_a_request_that_fails_whole_for_one_reason_gets_one_line(pair: LivePair) -> None:
     campaign = make(pair)
     first, second = (attacks.numbered(campaign, 500) for _ in range(2))
     assert pair.upload(0, campaign, first).status_code == 200
@@ -155,11 +156,11 @@ def test_a_request_that_fails_whole_for_one_reason_gets_one_line(pair: Pair) -> 
 # Shares
 
 
-def test_an_address_has_its_share_and_no_more(pair: Pair) -> None:
+def test_an_address_has_its_share_and_no_more(pair: LivePair) -> None:
     """It holds what it sent until it is answered; others are not refused, and small requests never are."""
     campaign = make(pair)
     plain = envelopes(campaign, np.arange(1000) % 10)[0]
-    many = seal_upload(campaign, 0, plain)
+    many = seal_upload(campaign, 0, plain, pair.upload_tokens[campaign.id])
     assert len(many) > UNCOUNTED + SHARE
     head = attacks.upload_head(pair, campaign, f"Content-Length: {len(many)}")
     with closing(attacks.connect(pair)) as slow:
@@ -239,13 +240,13 @@ def test_addresses_of_one_customer_are_one() -> None:
 
 
 def test_a_body_has_a_deadline_and_a_least_rate() -> None:
-    limits = Limits(settings.Limits(body_s=60.0, body_bytes_per_s=1000))
+    limits = Limits(settings.Limits(receive_timeout_s=60.0, body_bytes_per_s=1000))
     assert limits.body_until(0) == GRACE_S
     assert limits.body_until(20_000) == GRACE_S + 20
     assert limits.body_until(10**9) == 60
 
 
-def test_an_address_has_so_many_connections(pair: Pair) -> None:
+def test_an_address_has_so_many_connections(pair: LivePair) -> None:
     campaign = make(pair)
     held = [attacks.connect(pair) for _ in range(20)]
     try:

@@ -9,12 +9,12 @@ from contextlib import closing, suppress
 import numpy as np
 import pytest
 
-from campaign.envelopes import row_bytes
-from campaign.spec import Campaign
-from harness import attacks
-from harness.attacks import CHUNKED, MINE, OTHERS
-from harness.live import Pair, envelopes, name
+from fss_ecdf.campaign.binary_messages import row_bytes
+from fss_ecdf.campaign.campaign import Campaign
 from servers.api.limits import GRACE_S
+from tests.harness import attacks
+from tests.harness.attacks import CHUNKED, MINE, OTHERS
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 
 pytestmark = pytest.mark.faults
@@ -25,16 +25,16 @@ SIXTY_MIB = 60 << 20
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePair]:
     """Programs of their own: what they have in memory is theirs."""
-    started = Pair(tmp_path_factory.mktemp("lockouts"))
+    started = LivePair(tmp_path_factory.mktemp("lockouts"))
     started.nursery = None
     with started:
         yield started
 
 
 @pytest.fixture
-def campaign(pair: Pair) -> Campaign:
+def campaign(pair: LivePair) -> Campaign:
     made = new_campaign()
     pair.create(made)
     return made
@@ -42,7 +42,7 @@ def campaign(pair: Pair) -> Campaign:
 
 @pytest.mark.parametrize("length", ["Content-Length: 67108864", "", CHUNKED], ids=["too long", "long", "chunked"])
 @pytest.mark.parametrize("sealed", [False, True])
-def test_four_uploads_that_stall(pair: Pair, campaign: Campaign, length: str, sealed: bool) -> None:
+def test_four_uploads_that_stall(pair: LivePair, campaign: Campaign, length: str, sealed: bool) -> None:
     """Of an open campaign or a sealed one: no other request is refused, and the stalled ones are cut in time."""
     attacked = new_campaign()
     pair.create(attacked)
@@ -62,7 +62,7 @@ def test_four_uploads_that_stall(pair: Pair, campaign: Campaign, length: str, se
         assert time.monotonic() - began < 3 * GRACE_S + 60
 
 
-def test_four_uploads_that_drip(pair: Pair, campaign: Campaign) -> None:
+def test_four_uploads_that_drip(pair: LivePair, campaign: Campaign) -> None:
     """960 bytes a minute: a byte now and then does not make a body last."""
     with attacks.stalled(pair, campaign, attacks.announced(campaign, LONG)) as held:
         began = time.monotonic()
@@ -75,7 +75,7 @@ def test_four_uploads_that_drip(pair: Pair, campaign: Campaign) -> None:
         assert {attacks.answer(connection)[0] for connection in held} == {408}
 
 
-def flooded(pair: Pair, campaign: Campaign, rows: int) -> list[int]:
+def flooded(pair: LivePair, campaign: Campaign, rows: int) -> list[int]:
     """What ten who send so many rejected rows again and again get, while 100 honest uploads are stored as ever."""
     body = attacks.numbered(campaign, rows)
     with attacks.flood(pair, campaign, [body] * 10) as answers:
@@ -87,14 +87,14 @@ def flooded(pair: Pair, campaign: Campaign, rows: int) -> list[int]:
     return [status for status, _ in answers]
 
 
-def test_ten_requests_of_sixty_megabytes_of_rejected_rows(pair: Pair, campaign: Campaign) -> None:
+def test_ten_requests_of_sixty_megabytes_of_rejected_rows(pair: LivePair, campaign: Campaign) -> None:
     """All of them again and again, while 100 honest uploads come from another address."""
     rows = SIXTY_MIB // row_bytes(campaign)
     assert pair.upload(0, campaign, attacks.numbered(campaign, LONG)).status_code == 200
     assert set(flooded(pair, campaign, rows)) <= {0, 413}
 
 
-def test_as_many_rejected_rows_as_a_request_may_have(pair: Pair, campaign: Campaign) -> None:
+def test_as_many_rejected_rows_as_a_request_may_have(pair: LivePair, campaign: Campaign) -> None:
     assert pair.upload(0, campaign, attacks.numbered(campaign, LONG)).status_code == 200
     statuses = set(flooded(pair, campaign, LONG))
     assert statuses <= {409, 429}
@@ -102,7 +102,7 @@ def test_as_many_rejected_rows_as_a_request_may_have(pair: Pair, campaign: Campa
     assert not [event for event in pair.events(0) if event["event"] == "internal-error"]
 
 
-def test_withdrawals_without_end(pair: Pair, campaign: Campaign) -> None:
+def test_withdrawals_without_end(pair: LivePair, campaign: Campaign) -> None:
     """Each empties the database's log; one waits for the other, and uploads for one of them."""
     ids, stop = bytes(range(16)) * 1000, threading.Event()
 
@@ -124,9 +124,9 @@ def test_withdrawals_without_end(pair: Pair, campaign: Campaign) -> None:
 
 def test_answers_that_nobody_reads(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A campaign of many thresholds, asked for by anybody who then does not read: little memory, and an end."""
-    started = Pair(tmp_path_factory.mktemp("readers"))
+    started = LivePair(tmp_path_factory.mktemp("readers"))
     started.nursery = None
-    started.configure(0, limits__body_s="5.0")
+    started.configure(0, limits__receive_timeout_s="5.0")
     with started as pair:
         large = new_campaign(grid={"kind": "explicit", "at": [i / 8 for i in range(1 << 19)]})
         calm = new_campaign()

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from campaign.errors import InvalidQuery
-from campaign.noise.choice import mechanism
-from campaign.noise.mechanism import Mechanism
-from campaign.noise.paper_tree import ExactPaperTree, PaperTree
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.errors import InvalidQuery
+from fss_ecdf.campaign.noise.mechanism import Mechanism
+from fss_ecdf.campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from servers.release import noise as noise_module
 from servers.release.noise import DiscreteLaplace, NoiseTree, Prf
 from tests.oracle.noise import Oracle
@@ -78,7 +78,7 @@ def test_the_exact_fallback_gives_the_same_draws(scale: float, monkeypatch: pyte
 
 def test_the_same_in_another_process() -> None:
     code = (
-        "from campaign.noise.slice_tree import SliceTree; from servers.release.noise import NoiseTree;"
+        "from fss_ecdf.campaign.noise.slice_tree import SliceTree; from servers.release.noise import NoiseTree;"
         "t = NoiseTree(bytes(32), server=1, covers=b'x' * 32, mechanism=SliceTree(12, 0.7));"
         "print(t.curve().tolist())"
     )

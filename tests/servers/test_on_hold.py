@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
-from harness.live import Pair, envelopes, name
-from servers.doctor import WRONG, examine
+from servers.maintenance.diagnostics import WRONG, examine
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 from tests.servers.rollbacks import config, recovery
 
@@ -22,14 +22,14 @@ def _problem(answer: httpx.Response) -> tuple[int, str]:
 
 @pytest.mark.faults
 def test_a_server_with_an_old_database_does_nothing_until_its_operator_decides(tmp_path: Path) -> None:
-    made = Pair(tmp_path)
+    made = LivePair(tmp_path)
     made.expose()
     with made as pair:
         campaign, later = new_campaign(strata=["no", "yes"], reserve=1.0), new_campaign()
         for one in (campaign, later):
             pair.create(one)
             labels = ["no", "yes"] * 10 if one is campaign else None
-            pair.upload_values(one, one.place(np.linspace(0, 1, 20), labels).positions)
+            pair.upload_values(one, one.to_positions(np.linspace(0, 1, 20), labels).positions)
         pair.seal(campaign)
         pair.wait_ready(campaign)
         data, old, new = pair.folder / "server0" / "data", tmp_path / "old", tmp_path / "new"
@@ -90,7 +90,7 @@ def test_a_server_with_an_old_database_does_nothing_until_its_operator_decides(t
         assert "would be a second release about the same people" in refused.stderr
 
 
-def _until_well(pair: Pair, campaign: Any) -> None:
+def _until_well(pair: LivePair, campaign: Any) -> None:
     """Other processes look again after a second."""
     until = time.monotonic() + 30
     while "on_hold" in pair.status(campaign, 0) or "peer_rolled_back" in pair.status(campaign, 1):

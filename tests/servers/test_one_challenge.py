@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.envelopes import leaf
-from campaign.spec import Campaign
-from campaign.wire import CheckMessagesQuery
-from client.identity import SIGNATURE_BYTES
 from fss.check import MESSAGE_BYTES
-from harness.live import Pair
-from harness.postgres import Postgres
-from programs.server import main as server_main
+from fss_ecdf.campaign.binary_messages import leaf
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.json_messages import CheckMessagesQuery
+from fss_ecdf.cli.server import main as server_main
+from fss_ecdf.net.server_identity import SIGNATURE_BYTES
+from tests.harness.postgres import Postgres
+from tests.harness.server_pair import LivePair
 from tests.servers.test_bad_peers import peer_call
 from tests.servers.waves import close, until_released, wave_campaign
 
@@ -31,14 +31,14 @@ GRID = {"kind": "linear", "from": 0, "to": 15, "step": 1}
 Told = dict[bytes, bytes]  # what server 0 said about each key, by its id
 
 Put = Callable[[], None]  # server 0 is back at an earlier moment; it is stopped meanwhile
-Take = Callable[[Pair, Path, Postgres | None], Put]
+Take = Callable[[LivePair, Path, Postgres | None], Put]
 
 
-def _data(pair: Pair, role: int) -> Path:
+def _data(pair: LivePair, role: int) -> Path:
     return pair.folder / f"server{role}" / "data"
 
 
-def old_folder(pair: Pair, copies: Path, _: Postgres | None) -> Put:
+def old_folder(pair: LivePair, copies: Path, _: Postgres | None) -> Put:
     pair.stop(0)
     shutil.copytree(_data(pair, 0), copies / "folder")
     pair.start(0)
@@ -50,7 +50,7 @@ def old_folder(pair: Pair, copies: Path, _: Postgres | None) -> Put:
     return put
 
 
-def old_database(pair: Pair, copies: Path, _: Postgres | None) -> Put:
+def old_database(pair: LivePair, copies: Path, _: Postgres | None) -> Put:
     """Beside it stays whatever the server wrote since."""
     pair.stop(0)
     shutil.copy(_data(pair, 0) / "server.db", copies / "server.db")
@@ -64,7 +64,7 @@ def old_database(pair: Pair, copies: Path, _: Postgres | None) -> Put:
     return put
 
 
-def old_backup(pair: Pair, copies: Path, _: Postgres | None) -> Put:
+def old_backup(pair: LivePair, copies: Path, _: Postgres | None) -> Put:
     """By the documented commands, with the other server's word that nothing was sealed since; the disk is lost."""
     config = str(pair.folder / "server0" / "server.toml")
     assert server_main(["backup", "--config", config, str(copies / "backup")]) == 0
@@ -76,7 +76,7 @@ def old_backup(pair: Pair, copies: Path, _: Postgres | None) -> Put:
     return put
 
 
-def old_replica(pair: Pair, _: Path, postgres: Postgres | None) -> Put:
+def old_replica(pair: LivePair, _: Path, postgres: Postgres | None) -> Put:
     """The server fails over to a copy of its database that is behind."""
     assert postgres is not None
     pair.stop(0)
@@ -90,7 +90,7 @@ def old_replica(pair: Pair, _: Path, postgres: Postgres | None) -> Put:
     return put
 
 
-def messages(pair: Pair, campaign: Campaign, wave: int) -> Told:
+def messages(pair: LivePair, campaign: Campaign, wave: int) -> Told:
     """All that server 1 can learn of server 0 about the keys of a wave."""
     number = "(SELECT number FROM campaigns WHERE id = ?)"
     with closing(sqlite3.connect(_data(pair, 1) / "server.db")) as db:
@@ -108,7 +108,7 @@ def messages(pair: Pair, campaign: Campaign, wave: int) -> Told:
     return {i: answer.content[MESSAGE_BYTES * k : MESSAGE_BYTES * (k + 1)] for k, i in enumerate(ids)}
 
 
-def hide(pair: Pair, campaign: Campaign, victims: list[bytes]) -> list[tuple[object, ...]]:
+def hide(pair: LivePair, campaign: Campaign, victims: list[bytes]) -> list[tuple[object, ...]]:
     """Server 1, stopped, takes uploads out of its own database; returns them."""
     number = "(SELECT number FROM campaigns WHERE id = ?)"
     with closing(sqlite3.connect(_data(pair, 1) / "server.db")) as db, db:
@@ -121,7 +121,7 @@ def hide(pair: Pair, campaign: Campaign, victims: list[bytes]) -> list[tuple[obj
     return taken
 
 
-def claim(pair: Pair, campaign: Campaign, taken: list[tuple[object, ...]], wave: int) -> None:
+def claim(pair: LivePair, campaign: Campaign, taken: list[tuple[object, ...]], wave: int) -> None:
     """Server 1, stopped, says that these uploads are in another wave."""
     with closing(sqlite3.connect(_data(pair, 1) / "server.db")) as db, db:
         names = [row[1] for row in db.execute("PRAGMA table_info(uploads)")]
@@ -133,7 +133,7 @@ def claim(pair: Pair, campaign: Campaign, taken: list[tuple[object, ...]], wave:
         db.execute("UPDATE campaigns SET stored = stored + ? WHERE id = ?", (len(taken), campaign.id))
 
 
-def accept_all(pair: Pair) -> None:
+def accept_all(pair: LivePair) -> None:
     """A rollback is noticed as a rule, and nothing is sealed then; but operators may be talked into going on."""
     for role in (0, 1):
         pair.stop(role)
@@ -142,8 +142,8 @@ def accept_all(pair: Pair) -> None:
         pair.start(role)
 
 
-def play(pair: Pair, copies: Path, take: Take, postgres: Postgres | None = None) -> None:
-    campaign = wave_campaign(count=4, pooled=[], checked=True, min_uploads=1, grid=GRID)
+def play(pair: LivePair, copies: Path, take: Take, postgres: Postgres | None = None) -> None:
+    campaign = wave_campaign(count=4, pooled=[], check_keys=True, min_uploads=1, grid=GRID)
     pair.create(campaign)
     pair.upload_values(campaign, np.arange(16))
     put = take(pair, copies, postgres)
@@ -182,12 +182,12 @@ def play(pair: Pair, copies: Path, take: Take, postgres: Postgres | None = None)
     second = messages(pair, campaign, 2)
     assert len(second) == 5
     assert not second.keys() & first.keys()
-    assert pair.status(campaign)["waves"][0]["orphans"] == 6
+    assert pair.status(campaign)["waves"][0]["unmatched"] == 6
 
 
 @pytest.mark.faults
 def test_an_old_database_file_under_a_running_identity(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         (tmp_path / "copies").mkdir()
         play(pair, tmp_path / "copies", old_database)
 
@@ -195,14 +195,14 @@ def test_an_old_database_file_under_a_running_identity(tmp_path: Path) -> None:
 @pytest.mark.faults
 @pytest.mark.parametrize("take", [old_backup, old_folder])
 def test_a_restore_and_yesterdays_data_folder(tmp_path: Path, take: Take) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         (tmp_path / "copies").mkdir()
         play(pair, tmp_path / "copies", take)
 
 
 @pytest.mark.faults
 def test_a_failover_to_an_older_replica(tmp_path: Path, postgres: Postgres) -> None:
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(0, database=f'"{postgres.database("first")}"')
     with pair:
         (tmp_path / "copies").mkdir()

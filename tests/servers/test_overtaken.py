@@ -14,26 +14,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.errors import Problem
-from campaign.spec import Campaign
-from harness.live import Pair, envelopes
-from harness.postgres import Postgres
-from servers.lifecycle import admission, work
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import Problem
+from servers.lifecycle import job_runner
 from servers.server import Server
 from servers.settings import load
-from servers.storage import objects
+from servers.storage import admission, key_files
 from servers.storage.entries import id_of, set_checksum, split
 from servers.storage.jobs import READY, Job
-from servers.storage.objects import Folder
+from servers.storage.key_files import Folder
 from servers.storage.schema import UPLOADS
-from servers.storage.waves import Overtaken, UploadSet, Wave
+from servers.storage.waves import StateChanged, UploadSet, Wave
+from tests.harness.postgres import Postgres
+from tests.harness.server_pair import LivePair, envelopes
 from tests.servers.conftest import fixed, new_campaign
 
 
 @asynccontextmanager
 async def one_of_several(folder: Path, postgres: Postgres) -> AsyncIterator[Server]:
     """A process of a server on PostgreSQL, without its network; its background work is not started."""
-    config = Pair(folder).folder / "server0" / "server.toml"
+    config = LivePair(folder).folder / "server0" / "server.toml"
     config.write_text(f'database = "{postgres.database()}"\n' + config.read_text())
     server = Server(load(config), lambda: datetime.now(UTC))
     try:
@@ -44,7 +44,7 @@ async def one_of_several(folder: Path, postgres: Postgres) -> AsyncIterator[Serv
 
 def stopped_after_writing(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
     """Whoever writes keys stops when they are written, until the second event; the first says that it has."""
-    stopped, go, real = threading.Event(), threading.Event(), objects.write_keys
+    stopped, go, real = threading.Event(), threading.Event(), key_files.write_keys
 
     def write_keys(*args: Any, **options: Any) -> bytes:
         digest = real(*args, **options)
@@ -52,7 +52,7 @@ def stopped_after_writing(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Ev
         assert go.wait(30)
         return digest
 
-    monkeypatch.setattr(objects, "write_keys", write_keys)
+    monkeypatch.setattr(key_files, "write_keys", write_keys)
     return stopped, go
 
 
@@ -71,7 +71,7 @@ def seal_as_another_one(
     final = UploadSet(len(kept), _checksum(server, campaign, kept), 0, wave.set.checksum, b"k" * 32)
     for checksum in (wave.set.checksum, final.checksum):
         folder.save_messages(checksum, b"what the other server is told")
-    settled = server.storage.waves.settle(campaign.id, wave.set.checksum, rejected, final)
+    settled = server.storage.waves.finish_check(campaign.id, wave.set.checksum, rejected, final)
     folder.drop_candidates()
     return settled
 
@@ -86,7 +86,7 @@ def test_a_checker_that_wakes_up_leaves_the_sealed_set_alone(
 ) -> None:
     async def play() -> None:
         async with one_of_several(tmp_path, postgres) as server:
-            campaign, wave, ids = await server.writer.run(lambda: fixed(server.storage, checked=True))
+            campaign, wave, ids = await server.writer.run(lambda: fixed(server.storage, check_keys=True))
             assert wave.set is not None
             server.folder(campaign.id).make()
             stopped, go = stopped_after_writing(monkeypatch)
@@ -94,7 +94,7 @@ def test_a_checker_that_wakes_up_leaves_the_sealed_set_alone(
             await asyncio.to_thread(stopped.wait, 30)
             settled = await server.writer.run(lambda: seal_as_another_one(server, campaign, wave, ids[:bad], ids))
             go.set()
-            with pytest.raises(Overtaken):
+            with pytest.raises(StateChanged):
                 await sleeper
             assert server.storage.waves.get(campaign.id) == settled
             folder = server.folder(campaign.id)
@@ -112,13 +112,16 @@ def test_keys_that_were_erased_meanwhile_are_not_left_in_a_file(
         async with one_of_several(tmp_path, postgres) as server:
             campaign, wave, _ = await server.writer.run(lambda: fixed(server.storage))
             stopped, go = stopped_after_writing(monkeypatch)
-            entry, held = server.storage.campaigns.get(campaign.id), work._Held(Job(campaign.id, 0), work.LEASE_S)
+            entry, held = (
+                server.storage.campaigns.get(campaign.id),
+                job_runner._Held(Job(campaign.id, 0), job_runner.LEASE_S),
+            )
             sleeper = asyncio.create_task(server.workman._keys(entry, wave, held))
             await asyncio.to_thread(stopped.wait, 30)
             await server.writer.run(lambda: server.storage.waves.note_erased(campaign.id, 0))
             server.folder(campaign.id).drop_keys()
             go.set()
-            with pytest.raises(Overtaken):
+            with pytest.raises(StateChanged):
                 await sleeper
             assert left(server.folder(campaign.id)) == set()
 
@@ -136,22 +139,25 @@ def test_rows_that_were_erased_meanwhile_are_no_damage(
 
             def write_keys(*_: Any, **__: Any) -> bytes:
                 server.storage.waves.note_erased(campaign.id, 0)
-                raise objects.NotTheSealedSet
+                raise key_files.NotTheSealedSet
 
-            monkeypatch.setattr(objects, "write_keys", write_keys)
-            entry, held = server.storage.campaigns.get(campaign.id), work._Held(Job(campaign.id, 0), work.LEASE_S)
-            with pytest.raises(Overtaken):
+            monkeypatch.setattr(key_files, "write_keys", write_keys)
+            entry, held = (
+                server.storage.campaigns.get(campaign.id),
+                job_runner._Held(Job(campaign.id, 0), job_runner.LEASE_S),
+            )
+            with pytest.raises(StateChanged):
                 await server.workman._keys(entry, wave, held)
 
     asyncio.run(play())
 
 
 def test_who_cannot_finish_a_key_file_leaves_nothing_of_it(tmp_path: Path) -> None:
-    campaign = new_campaign(checked=True)
-    rows = sorted(admission.rows(envelopes(campaign, np.arange(5))[0], campaign, 0)[1])
-    expected = objects.Expected(campaign.key_type(0), 5, bytes(32))
-    with pytest.raises(objects.NotTheSealedSet):
-        objects.write_keys(tmp_path / "candidates", [rows], expected, lambda _: None, proofs=tmp_path / "proofs")
+    campaign = new_campaign(check_keys=True)
+    rows = sorted(admission.parse_rows(envelopes(campaign, np.arange(5))[0], campaign, 0)[1])
+    expected = key_files.Expected(campaign.key_type(0), 5, bytes(32))
+    with pytest.raises(key_files.NotTheSealedSet):
+        key_files.write_keys(tmp_path / "candidates", [rows], expected, lambda _: None, proofs=tmp_path / "proofs")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -160,8 +166,8 @@ def test_a_lease_is_renewed_while_the_writer_is_busy(
     tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Erasing the keys of a large wave keeps the one thread that writes for minutes."""
-    monkeypatch.setattr(work, "LEASE_S", 7.0)
-    monkeypatch.setattr(work, "RENEW_S", 0.2)
+    monkeypatch.setattr(job_runner, "LEASE_S", 7.0)
+    monkeypatch.setattr(job_runner, "RENEW_S", 0.2)
     go = threading.Event()
 
     async def play() -> None:
@@ -190,15 +196,15 @@ def test_who_wakes_up_after_its_lease_takes_no_further_step(tmp_path: Path, post
     async def play() -> None:
         async with one_of_several(tmp_path, postgres) as server:
             campaign, wave, _ = await server.writer.run(lambda: fixed(server.storage))
-            entry, held = server.storage.campaigns.get(campaign.id), work._Held(Job(campaign.id, 0), 0.5)
+            entry, held = server.storage.campaigns.get(campaign.id), job_runner._Held(Job(campaign.id, 0), 0.5)
             held.note("writing keys", 0.0)
             held.renewed -= 1.0
-            with pytest.raises(Overtaken):
+            with pytest.raises(StateChanged):
                 await server.workman._keys(entry, wave, held)
             assert left(server.folder(campaign.id)) == set()
-            with pytest.raises(Overtaken):
+            with pytest.raises(StateChanged):
                 await server.workman._steps(held)
-            assert work._Held(Job(campaign.id, 0), math.inf).is_lost is False  # alone nobody takes anything
+            assert job_runner._Held(Job(campaign.id, 0), math.inf).is_lost is False  # alone nobody takes anything
 
     asyncio.run(play())
 
@@ -221,9 +227,9 @@ def test_other_keys_under_the_sealed_ids_are_not_evaluated(tmp_path: Path, postg
     async def play() -> None:
         async with one_of_several(tmp_path, postgres) as server:
             campaign, wave, ids = await server.writer.run(lambda: fixed(server.storage))
-            entry, held = server.storage.campaigns.get(campaign.id), work._Held(Job(campaign.id, 0), math.inf)
+            entry, held = server.storage.campaigns.get(campaign.id), job_runner._Held(Job(campaign.id, 0), math.inf)
             sealed = await server.workman._keys(entry, wave, held)
-            ((_, _, other),) = admission.rows(envelopes(campaign, np.arange(1))[0], campaign, 0)[1]
+            ((_, _, other),) = admission.parse_rows(envelopes(campaign, np.arange(1))[0], campaign, 0)[1]
             with server.storage.engine.begin() as db:
                 db.execute(UPLOADS.update().where(UPLOADS.c.id == ids[0]).values(key=other))
             server.folder(campaign.id).drop_keys()

@@ -8,10 +8,10 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.errors import Unavailable
 from fss import KeyBatch, dcf
-from harness.live import Pair, name
+from fss_ecdf.campaign.errors import NotReady
 from servers.compute import shares
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import answering, new_campaign
 from tests.servers.test_uploads import code
 
@@ -32,7 +32,7 @@ def test_an_evaluation_ends_when_whoever_asked_has_gone(monkeypatch: pytest.Monk
 
     whole = asyncio.run(shares.share_at(keys, points, here))
     assert whole.open_for_noise().tolist() == dcf.sum_at_points(keys, points).tolist()
-    with pytest.raises(Unavailable, match="has gone"):
+    with pytest.raises(NotReady, match="has gone"):
         asyncio.run(shares.share_at(keys, points, gone))
     assert asked == 5
 
@@ -40,8 +40,8 @@ def test_an_evaluation_ends_when_whoever_asked_has_gone(monkeypatch: pytest.Monk
 @pytest.mark.faults
 def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
     """By the stricter server, whichever is asked: no retry helps."""
-    pair = Pair(tmp_path, curve_bits="0")
-    pair.configure(1, limits__points_times_keys="1200")
+    pair = LivePair(tmp_path, curve_bits="0")
+    pair.configure(1, limits__point_evaluations="1200")
     with pair:
         campaign = answering(pair)
         few, many = (",".join(map(str, np.arange(1, n + 1) / 100)) for n in (20, 21))
@@ -55,7 +55,7 @@ def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.faults
 def test_no_other_keys_are_answered_with_the_same_noise(tmp_path: Path) -> None:
     """A key file that another process replaced: with the noise of the sealed set, the difference would be exact."""
-    with Pair(tmp_path, curve_bits="0") as pair:
+    with LivePair(tmp_path, curve_bits="0") as pair:
         campaign = answering(pair)
         path = pair.folder / "server0" / "data" / name(campaign) / "keys"
         right = pair.ask(0, campaign, "ecdf", at="0.1,0.2")["counts"]
@@ -64,7 +64,7 @@ def test_no_other_keys_are_answered_with_the_same_noise(tmp_path: Path) -> None:
         (tmp_path / "others").replace(path)
         with pair.analyst(0) as client:
             url = f"/v1/campaigns/{name(campaign)}/ecdf?at=0.1,0.2"
-            assert code(client.get(url)) == "unavailable"
+            assert code(client.get(url)) == "not-ready"
             until = time.monotonic() + 30
             while (answer := client.get(url)).status_code != 200:
                 assert time.monotonic() < until
@@ -74,7 +74,7 @@ def test_no_other_keys_are_answered_with_the_same_noise(tmp_path: Path) -> None:
 
 @pytest.mark.faults
 def test_what_needs_a_curve_that_never_comes_is_refused_and_not_paid(tmp_path: Path) -> None:
-    with Pair(tmp_path, curve_bits="0") as pair:
+    with LivePair(tmp_path, curve_bits="0") as pair:
         campaign = new_campaign(scheme="dpf", strata=["no", "yes"], reserve=1.0)
         pair.create(campaign)
         pair.upload_values(campaign, np.arange(20))
@@ -96,7 +96,7 @@ def test_what_needs_a_curve_that_never_comes_is_refused_and_not_paid(tmp_path: P
 @pytest.mark.faults
 def test_a_question_that_nobody_waits_for_is_given_up_at_both_servers(tmp_path: Path) -> None:
     """40 000 keys at 6500 points are some seconds of work; the asker leaves after half of one."""
-    with Pair(tmp_path, curve_bits="0", limits__points_times_keys="1000000000") as pair:
+    with LivePair(tmp_path, curve_bits="0", limits__point_evaluations="1000000000") as pair:
         grid = {"kind": "linear", "values": "integer", "from": 0, "to": 65535, "step": 1}
         campaign = new_campaign(grid=grid)
         pair.create(campaign)

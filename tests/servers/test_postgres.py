@@ -12,15 +12,15 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from campaign.errors import BudgetExceeded, Problem, StorageBusy, StorageFull, UploadWithdrawn
-from campaign.spec import Campaign
-from harness.postgres import Postgres
-from servers.lifecycle.admission import NewUploads, Site
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import BudgetExceeded, Problem, StorageBusy, StorageFull, UploadWithdrawn
 from servers.storage import dialects, uploads
-from servers.storage.actions import Action
+from servers.storage.action_log import LoggedAction
+from servers.storage.admission import NewUploads, Site
 from servers.storage.database import Damaged, Transaction, as_problem, persistently
 from servers.storage.jobs import Job
 from servers.storage.storage import Storage
+from tests.harness.postgres import Postgres
 from tests.servers.conftest import new_campaign
 from tests.servers.rows import checksum_of, row
 
@@ -69,12 +69,12 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
     assert [each for part in storage.uploads.rows(campaign.id, 2) for each in part] == [row(i, b"key" + i) for i in ids]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    wave = storage.waves.fix(campaign.id, freeze, checksum_of(ids[:4]), ids[4:])
-    assert (wave.sealed.count, wave.sealed.orphans) == (4, 1)
+    wave = storage.waves.commit_set(campaign.id, freeze, checksum_of(ids[:4]), ids[4:])
+    assert (wave.sealed.count, wave.sealed.unmatched) == (4, 1)
     assert storage.jobs.take("me", now=100.0, until=110.0) == Job(campaign.id, 0)
     assert storage.jobs.take("you", now=100.0, until=110.0) is None
-    assert storage.waves.erase_left_out(campaign.id) == 1
-    storage.actions.add(Action("2026-01-01T00:00:00Z", "seal", "c", "done"))
+    assert storage.waves.discard_excluded(campaign.id) == 1
+    storage.actions.add(LoggedAction("2026-01-01T00:00:00Z", "seal", "c", "done"))
     assert [whole for *_, whole in storage.actions.all()] == [True]
     storage.ledger.spend(campaign.id, "curve", 1.0, {0: 1.5}, NOW)
     assert storage.ledger.spent(campaign.id) == {0: 1.0}
@@ -150,7 +150,7 @@ def test_what_waits_together_does_not_exceed_a_limit_together(storage: Storage) 
     site = Site("s", "Site", "5" * 64, quota=2)
     for changes, sender in (
         ({"max_uploads": 2, "min_uploads": 2}, None),
-        ({"admission": "invited", "max_instances": 2}, "1" * 64),
+        ({"admission": "invited", "max_values_per_person": 2}, "1" * 64),
         ({"admission": "sites"}, site.id),
     ):
         campaign = new_campaign(**changes)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from campaign.noise.mechanism import DRAW_BITS
-from campaign.noise.paper_tree import ExactPaperTree, PaperTree
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.noise.mechanism import DRAW_BITS
+from fss_ecdf.campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from servers.release.noise import _splits
 
 Shares = dict[int, Fraction]

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign, to_base64url
-from harness import haproxy
-from harness.fleet import Fleet
-from harness.live import Pair, envelopes, name
-from harness.postgres import NoPostgres
-from programs import server
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.cli import server
 from servers.release.noise import NoiseTree
 from tests.commands import call
+from tests.harness import haproxy
+from tests.harness.fleet import Fleet
+from tests.harness.postgres import NoPostgres
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign, values
 
 pytestmark = pytest.mark.faults
@@ -45,8 +45,8 @@ def published(fleet: Fleet, campaign: Campaign, positions: np.ndarray[Any, Any])
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_a_campaign_from_uploads_to_answers(fleet: Fleet, checked: bool) -> None:
-    campaign = new_campaign(checked=checked)
-    positions = campaign.place(values(200)).positions
+    campaign = new_campaign(check_keys=checked)
+    positions = campaign.to_positions(values(200)).positions
     fleet.create(campaign)
     for part in np.array_split(positions, 8):  # each over a connection of its own, so to another process
         fleet.upload_values(campaign, part)
@@ -63,7 +63,7 @@ def test_a_campaign_from_uploads_to_answers(fleet: Fleet, checked: bool) -> None
 def test_what_one_process_deletes_no_other_answers(fleet: Fleet) -> None:
     campaign = new_campaign()
     fleet.create(campaign)
-    fleet.upload_values(campaign, campaign.place(values(20)).positions)
+    fleet.upload_values(campaign, campaign.to_positions(values(20)).positions)
     fleet.seal(campaign)
     fleet.wait_ready(campaign)
     first, second = fleet.names("api")
@@ -88,26 +88,26 @@ def test_what_one_process_deletes_no_other_answers(fleet: Fleet) -> None:
 
 
 def test_a_worker_that_is_killed_is_followed_by_another(fleet: Fleet) -> None:
-    campaign = new_campaign(checked=True)
+    campaign = new_campaign(check_keys=True)
     fleet.create(campaign)
-    fleet.upload_values(campaign, campaign.place(values(3000)).positions)
+    fleet.upload_values(campaign, campaign.to_positions(values(3000)).positions)
     fleet.seal(campaign)
     for role in (0, 1):
-        fleet.stop_member(role, "work0", kill=True)
+        fleet.stop_member(role, "worker0", kill=True)
     fleet.wait_ready(campaign, seconds=180)
     for role in (0, 1):
-        fleet.start_member(role, "work0")
+        fleet.start_member(role, "worker0")
 
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_a_worker_that_is_stopped_and_wakes_up_changes_nothing(fleet: Fleet, checked: bool) -> None:
     """For longer than a lease, in the middle of its work; the others have finished it by then."""
-    campaign = new_campaign(checked=checked)
-    positions = campaign.place(values(6000)).positions
+    campaign = new_campaign(check_keys=checked)
+    positions = campaign.to_positions(values(6000)).positions
     fleet.create(campaign)
     fleet.upload_values(campaign, positions)
     fleet.seal(campaign)
-    stopped = [fleet.members[role]["work0"] for role in (0, 1)]
+    stopped = [fleet.members[role]["worker0"] for role in (0, 1)]
     for process in stopped:
         assert process is not None
         os.kill(process.pid, signal.SIGSTOP)
@@ -133,7 +133,7 @@ def test_a_worker_that_is_stopped_and_wakes_up_changes_nothing(fleet: Fleet, che
 
 def test_an_upload_survives_the_process_that_took_it(fleet: Fleet) -> None:
     campaign = new_campaign()
-    positions = campaign.place(values(30)).positions
+    positions = campaign.to_positions(values(30)).positions
     fleet.create(campaign)
     fleet.upload_values(campaign, positions[:10])
     fleet.stop_member(0, "api0", kill=True)
@@ -156,7 +156,7 @@ def _taken(fleet: Fleet, role: int, campaign: Campaign, data: bytes) -> bool:
 
 
 def test_several_processes_on_sqlite_are_refused(tmp_path: Path) -> None:
-    pair = Pair(tmp_path)
-    for command in ("api", "work"):
+    pair = LivePair(tmp_path)
+    for command in ("api", "worker"):
         done = call(server.main, command, "--config", str(pair.folder / "server0" / "server.toml"))
         assert (done.returncode, "several processes need PostgreSQL" in done.stderr) == (65, True)

@@ -12,11 +12,18 @@ from typing import Any
 
 import pytest
 
-from campaign.envelopes import Row
-from campaign.errors import BudgetExceeded, CampaignFull, CampaignSealed, InvitationSpent, Problem, UploadConflict
-from harness.postgres import Postgres
-from servers.lifecycle.admission import NewUploads
+from fss_ecdf.campaign.binary_messages import Row
+from fss_ecdf.campaign.errors import (
+    BudgetExceeded,
+    CampaignFull,
+    CampaignSealed,
+    InvitationUsed,
+    Problem,
+    UploadConflict,
+)
+from servers.storage.admission import NewUploads
 from servers.storage.storage import Storage
+from tests.harness.postgres import Postgres
 from tests.servers.conftest import new_campaign
 from tests.servers.interleaving import NO_LOCKS, Act, Two, schedules
 from tests.servers.rows import row
@@ -126,8 +133,8 @@ def too_many(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
     campaign, sender = arena.campaign(max_uploads=10), None
     problem: type[Problem] = CampaignFull
     if secrets.randbits(1):
-        campaign, sender = arena.campaign(admission="invited", max_instances=10), "1" * 64
-        problem = InvitationSpent
+        campaign, sender = arena.campaign(admission="invited", max_values_per_person=10), "1" * 64
+        problem = InvitationUsed
     some = rows(6), rows(6)
     acts = [Act(add, (campaign, mine, sender)) for mine in some]
     both = arena.two.play(acts[0], acts[1], pauses)

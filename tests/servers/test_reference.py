@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from campaign.errors import problems
-from harness.live import Pair
+from fss_ecdf.campaign.errors import problems
 from servers.api.reference import operations, page
+from tests.harness.server_pair import LivePair
 
 
 @pytest.fixture(scope="module")
-def shown(pair: Pair) -> tuple[str, str]:
+def shown(pair: LivePair) -> tuple[str, str]:
     """The page and its policy, as a browser gets them."""
     with pair.client(0) as client:
         response = client.get("/docs")
@@ -56,7 +56,7 @@ def test_the_policy_allows_the_page_s_own_style_and_nothing_else(shown: tuple[st
     assert "default-src" in rules
 
 
-def test_every_public_route_parameter_and_problem_is_on_it(pair: Pair, shown: tuple[str, str]) -> None:
+def test_every_public_route_parameter_and_problem_is_on_it(pair: LivePair, shown: tuple[str, str]) -> None:
     with pair.client(0) as client:
         api = client.get("/openapi.json").json()
     text = shown[0]

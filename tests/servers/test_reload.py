@@ -14,12 +14,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from client.tokens import hash_token
-from harness.live import Pair
-from programs.server import main
-from servers import doctor
+from fss_ecdf.cli.server import main
+from fss_ecdf.net.tokens import hash_token
+from servers.maintenance import diagnostics
 from servers.settings import load
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import filled
 from tests.servers.rollbacks import config
 
@@ -40,11 +40,11 @@ def certify(folder: Path, begins: datetime, ends: datetime, *, key: bool = True)
     return text
 
 
-def served(pair: Pair, role: int = 0) -> str:
+def served(pair: LivePair, role: int = 0) -> str:
     return ssl.get_server_certificate(("127.0.0.1", pair.ports[role]))
 
 
-def reload(pair: Pair, role: int, outcome: str = "reloaded") -> None:
+def reload(pair: LivePair, role: int, outcome: str = "reloaded") -> None:
     process, start = pair.processes[role], len(pair.log(role))
     assert process is not None
     os.kill(process.pid, signal.SIGHUP)
@@ -61,27 +61,27 @@ def tokens(*args: str) -> Done:
     return done
 
 
-def operates(pair: Pair, token: str, role: int = 0) -> int:
+def operates(pair: LivePair, token: str, role: int = 0) -> int:
     with pair.client(role, token) as client:
         return client.get("/v1/campaigns").status_code
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Pair:
-    return Pair(tmp_path)
+def own(tmp_path: Path) -> LivePair:
+    return LivePair(tmp_path)
 
 
-def test_a_new_certificate_is_shown_and_connections_go_on(own: Pair) -> None:
+def test_a_new_certificate_is_shown_and_connections_go_on(own: LivePair) -> None:
     with own as pair:
         folder, old, settings = pair.folder / "server0", served(pair), load(config(pair))
-        assert doctor.served(settings).verdict == doctor.OK
+        assert diagnostics.served(settings).verdict == diagnostics.OK
         with pair.operator(0) as client:
             assert client.get("/v1/campaigns").status_code == 200
             new = certify(folder, NOW - timedelta(days=1), NOW + timedelta(days=9))
             assert served(pair) == old
-            assert (doctor.served(settings).verdict, settings.port) == (doctor.WARNING, pair.ports[0])
+            assert (diagnostics.served(settings).verdict, settings.port) == (diagnostics.WARNING, pair.ports[0])
             reload(pair, 0)
-            assert doctor.served(settings).verdict == doctor.OK
+            assert diagnostics.served(settings).verdict == diagnostics.OK
             assert served(pair) == new
             assert client.get("/v1/campaigns").status_code == 200  # on the connection from before
 
@@ -94,7 +94,7 @@ def test_a_new_certificate_is_shown_and_connections_go_on(own: Pair) -> None:
         assert served(pair) == new
 
 
-def test_two_tokens_are_good_until_the_exchange_is_finished(own: Pair) -> None:
+def test_two_tokens_are_good_until_the_exchange_is_finished(own: LivePair) -> None:
     with own as pair:
         old = pair.servers[0].operator
         done = tokens("operator", "--config", str(config(pair)))
@@ -112,7 +112,7 @@ def test_two_tokens_are_good_until_the_exchange_is_finished(own: Pair) -> None:
         assert "there is nothing to finish" in once.stderr
 
 
-def test_servers_reach_each_other_while_their_token_is_exchanged(own: Pair) -> None:
+def test_servers_reach_each_other_while_their_token_is_exchanged(own: LivePair) -> None:
     with own as pair:
         campaign, _ = filled(pair)
         old = (pair.folder / "server0" / "peer.token").read_text().strip()
@@ -142,7 +142,7 @@ def test_servers_reach_each_other_while_their_token_is_exchanged(own: Pair) -> N
 
 
 @pytest.mark.parametrize("what", ["ended", "not begun", "another key", "nonsense"])
-def test_a_certificate_that_nobody_would_accept_is_refused_at_the_start(own: Pair, what: str) -> None:
+def test_a_certificate_that_nobody_would_accept_is_refused_at_the_start(own: LivePair, what: str) -> None:
     folder = own.folder / "server0"
     if what == "nonsense":
         (folder / "cert.pem").write_text("nonsense")

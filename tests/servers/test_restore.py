@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from campaign.spec import Campaign
-from harness.live import Pair, envelopes
+from fss_ecdf.campaign.campaign import Campaign
+from tests.harness.server_pair import LivePair, envelopes
 from tests.servers.conftest import new_campaign, values
 from tests.servers.rollbacks import forget
 from tests.servers.rows import with_id
@@ -21,7 +21,7 @@ Counts = np.ndarray[Any, np.dtype[np.int64]]
 VICTIM = 37
 
 
-def _backup(pair: Pair) -> Path:
+def _backup(pair: LivePair) -> Path:
     """A cold copy of both servers' data."""
     copy = pair.folder / "backup"
     for role in (0, 1):
@@ -31,7 +31,7 @@ def _backup(pair: Pair) -> Path:
     return copy
 
 
-def _restore(pair: Pair, copy: Path, roles: tuple[int, ...]) -> None:
+def _restore(pair: LivePair, copy: Path, roles: tuple[int, ...]) -> None:
     for role in roles:
         pair.stop(role)
         shutil.rmtree(pair.folder / f"server{role}" / "data")
@@ -41,13 +41,13 @@ def _restore(pair: Pair, copy: Path, roles: tuple[int, ...]) -> None:
         pair.start(role)
 
 
-def _published(pair: Pair, campaign: Campaign) -> Counts:
+def _published(pair: LivePair, campaign: Campaign) -> Counts:
     pair.seal(campaign)
     pair.wait_ready(campaign)
     return np.array(pair.ask(0, campaign, "curve")["counts"])
 
 
-def _noise(pair: Pair, role: int, campaign: Campaign) -> Counts:
+def _noise(pair: LivePair, role: int, campaign: Campaign) -> Counts:
     return noise_tree(pair, role, campaign).curve()[: campaign.grid.size]
 
 
@@ -57,10 +57,10 @@ def test_another_key_under_a_victims_id_meets_other_noise(tmp_path: Path) -> Non
     Server 1 knows its own noise and takes it off. With server 0's noise bound to the ids alone, what was left of the
     difference of the two releases was 1 below the victim's value and 0 from there on.
     """
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign()
         pair.create(campaign)
-        pair.upload_values(campaign, campaign.place(values(40)).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(40)).positions)
         copy = _backup(pair)
         victim, other = envelopes(campaign, np.array([VICTIM])), envelopes(campaign, np.array([0]))
         for role in (0, 1):
@@ -81,9 +81,9 @@ def test_another_key_under_a_victims_id_meets_other_noise(tmp_path: Path) -> Non
 
 
 def test_the_same_content_after_a_restore_gives_the_same_answers(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign = new_campaign()
-        positions = campaign.place(values(40)).positions
+        positions = campaign.to_positions(values(40)).positions
         pair.create(campaign)
         pair.upload_values(campaign, positions)
         copy = _backup(pair)

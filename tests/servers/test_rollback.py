@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from campaign.errors import BudgetExceeded, OnHold, PeerMismatch
-from client.identity import Identity
-from harness.live import IDENTITIES
-from harness.postgres import Postgres
-from servers.lifecycle.budget import Account, Budget
+from fss_ecdf.campaign.errors import BudgetExceeded, InvalidPeerResponse, OnHold
+from fss_ecdf.net.server_identity import Identity
 from servers.peer import PeerClient
+from servers.release.budget import Account, Budget
 from servers.rollback import FILE, RollbackGuard, Told
 from servers.storage.history import MARK_BYTES, Mark
 from servers.storage.schema import HISTORY, LEDGER, STANDING
 from servers.storage.storage import Storage, Writer
+from tests.harness.postgres import Postgres
+from tests.harness.server_pair import IDENTITIES
 from tests.servers.conftest import fixed, new_campaign
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -227,7 +227,7 @@ def test_a_lie_puts_nobody_on_hold(sides: tuple[Side, Side]) -> None:
         a.guard.hear(str(Told(good.newest, (seen, invented))))
     assert not a.held
     for nonsense in ("", "x", "- - -", "1.2.3 - -", f"{good.newest} -", "0.-1." + "A" * 43 + " - -"):
-        with pytest.raises(PeerMismatch):
+        with pytest.raises(InvalidPeerResponse):
             a.guard.hear(nonsense)
 
 

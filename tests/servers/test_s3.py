@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from client.program import BadSettings
 from fss import KeyBatch, dcf
-from harness.dask import Dask
-from harness.live import Pair
-from harness.s3 import BUCKET, S3, NoStore
+from fss_ecdf.cli.common import UsageError
 from servers.compute.chunks import Chunks, Damaged, chunk_sum
 from servers.compute.cluster import DaskCluster
 from servers.compute.sums import KeyFile, complete
 from servers.compute.worker import Slice
 from servers.server import executor_for
 from servers.settings import Cluster, load
-from servers.storage.objects import file_digest
+from servers.storage.key_files import file_digest
+from tests.harness.dask import Dask
+from tests.harness.s3 import BUCKET, S3, NoStore
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign, values
 
 BITS, BINDER, URL = 9, b"b" * 32, f"s3://{BUCKET}/of/server0"
@@ -54,9 +54,9 @@ def key_file(path: Path, count: int) -> KeyFile:
     return KeyFile(path, batch.type, file_digest(path), count)
 
 
-def pair_with(dask: Dask, folder: Path) -> Pair:
+def pair_with(dask: Dask, folder: Path) -> LivePair:
     """Servers with this environment, of which the first evaluates there."""
-    pair = Pair(folder)
+    pair = LivePair(folder)
     pair.nursery = None
     config = pair.folder / "server0" / "server.toml"
     config.write_text(config.read_text() + dask.settings() + f'chunks = "{URL}"\nchunk_keys = 64\n')
@@ -105,10 +105,10 @@ def test_a_chunk_in_a_bucket_is_what_its_digest_says_or_nothing(tmp_path: Path, 
 def test_a_server_checks_and_evaluates_there(tmp_path: Path, store: S3, dask: Dask) -> None:
     """The other server evaluates on its own machine, and both fit; the secret is in no file and no log of a server."""
     pair = pair_with(dask, tmp_path)
-    campaign = new_campaign(checked=True)
+    campaign = new_campaign(check_keys=True)
     with pair:
         pair.create(campaign)
-        pair.upload_values(campaign, campaign.place(values(300)).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(300)).positions)
         pair.seal(campaign)
         pair.wait_ready(campaign, seconds=120)
         first, second = (pair.ask(role, campaign, "curve")["counts"] for role in (0, 1))
@@ -125,17 +125,17 @@ def test_a_store_that_refuses_is_said_without_its_secret(
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another secret")
     pair = pair_with(dask, tmp_path)
-    campaign = new_campaign(checked=False)
+    campaign = new_campaign(check_keys=False)
     with pair:
         pair.create(campaign)
-        pair.upload_values(campaign, campaign.place(values(300)).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(300)).positions)
         pair.seal(campaign)
         failed = _failed(pair)
     assert failed["error"] == "PermissionDeniedError"
     assert "another secret" not in pair.log(0)
 
 
-def _failed(pair: Pair) -> dict[str, object]:
+def _failed(pair: LivePair) -> dict[str, object]:
     until = time.monotonic() + 60
     while time.monotonic() < until:
         for event in pair.events(0):
@@ -147,9 +147,9 @@ def _failed(pair: Pair) -> dict[str, object]:
 
 @pytest.mark.parametrize("url", ["s3://key:hush@bucket/prefix", "s3://hush@bucket"])
 def test_a_secret_in_a_url_is_refused(tmp_path: Path, url: str) -> None:
-    config = Pair(tmp_path).folder / "server0" / "server.toml"
+    config = LivePair(tmp_path).folder / "server0" / "server.toml"
     config.write_text(config.read_text() + f'\n[cluster]\nscheduler = "tcp://127.0.0.1:9"\nchunks = "{url}"\n')
-    with pytest.raises(BadSettings, match="who asks is no part of the URL") as refused:
+    with pytest.raises(UsageError, match="who asks is no part of the URL") as refused:
         load(config)
     assert "hush" not in str(refused.value)
 
@@ -161,7 +161,7 @@ def test_storage_that_cannot_be_used_is_refused_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, why: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore.fsspec", None)
-    config = Pair(tmp_path).folder / "server0" / "server.toml"
+    config = LivePair(tmp_path).folder / "server0" / "server.toml"
     config.write_text(config.read_text() + f'\n[cluster]\nscheduler = "tcp://127.0.0.1:9"\nchunks = "{url}"\n')
-    with pytest.raises(BadSettings, match=why):
+    with pytest.raises(UsageError, match=why):
         executor_for(load(config))

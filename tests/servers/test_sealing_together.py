@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.errors import Problem, Unavailable
-from harness.live import Pair, envelopes
-from harness.postgres import Postgres
-from servers.lifecycle import admission, seal
+from fss_ecdf.campaign.errors import NotReady, Problem
+from servers.lifecycle import seal
 from servers.server import Server
 from servers.settings import load
+from servers.storage import admission
 from servers.storage.waves import SEALED
+from tests.harness.postgres import Postgres
+from tests.harness.server_pair import LivePair, envelopes
 from tests.servers.conftest import new_campaign
 
 
@@ -36,7 +37,7 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
 ) -> None:
     """Sealed there and open here would not fit again: what is withdrawn here is in the set there."""
     monkeypatch.setattr(seal, "TURN_S", 0.2)
-    pair, campaign = Pair(tmp_path), new_campaign()
+    pair, campaign = LivePair(tmp_path), new_campaign()
     config = pair.folder / "server0" / "server.toml"
     config.write_text(f'database = "{postgres.database()}"\n' + config.read_text())
     sealing, opening = Pause("seal-named-there"), Pause("reopen-here")
@@ -54,7 +55,7 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
 
     async def run_reopen() -> None:
         try:
-            await second.sealer.reopen(campaign)
+            await second.sealer.unfreeze(campaign)
         except Problem as problem:
             refused.append(problem)
         await second.stop()
@@ -65,7 +66,7 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
         pair.create(campaign, roles=[1])
         ours, theirs = envelopes(campaign, np.arange(15))
         first.storage.campaigns.add(campaign, "0" * 64, [])
-        _, rows = admission.rows(ours, campaign, 0)
+        _, rows = admission.parse_rows(ours, campaign, 0)
         assert first.storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
         assert pair.upload(1, campaign, theirs).json() == {"failures": []}
         pair.agree(campaign, 1)
@@ -82,7 +83,7 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
         opening.go.set()
         opener.join(30)
         assert ended == [None]
-        assert [type(problem) for problem in refused] == [Unavailable]
+        assert [type(problem) for problem in refused] == [NotReady]
         assert first.storage.waves.get(campaign.id).state == SEALED
     finally:
         first.storage.close()

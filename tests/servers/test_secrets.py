@@ -4,20 +4,20 @@ import ast
 import sqlite3
 from pathlib import Path
 
-from client.tokens import hash_token, new_token
-from harness.live import Pair
-from operators.setup import init_pair
-from servers.api import access
+from fss_ecdf.net.tokens import hash_token, new_token
+from fss_ecdf.operators.setup import init_pair
+from servers.api import auth
 from servers.settings import Tokens
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign
 
-SERVERS = Path(access.__file__).parents[1]
+SERVERS = Path(auth.__file__).parents[1]
 SECRET_NAMES = {"token", "given", "upload_token", "operator", "analyst", "peer", "peer_hash", "noise_seed"}
 
 
 def test_tokens_are_compared_in_constant_time() -> None:
     """Who may do what is decided in two files, and nothing there compares a secret with == or in."""
-    files = ("api/access.py", "lifecycle/admission.py")
+    files = ("api/auth.py", "storage/admission.py")
     tree = ast.parse("\n".join((SERVERS / file).read_text() for file in files))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Compare):
@@ -35,12 +35,12 @@ def test_every_role_is_compared_whichever_matches() -> None:
     tokens = {kind: new_token(kind) for kind in kinds}
     known = Tokens(peer_signing_key="A" * 43, **{kind: (hash_token(token),) for kind, token in tokens.items()})
     for kind, token in tokens.items():
-        assert access.role_of(hash_token(token), known) == kind
-    assert access.role_of(hash_token("other"), known) is None
+        assert auth.role_of(hash_token(token), known) == kind
+    assert auth.role_of(hash_token("other"), known) is None
 
 
 def test_tokens_are_stored_as_hashes_only(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, invited = new_campaign(), new_campaign(admission="invited")
         invitations = [new_token("invite") for _ in range(3)]
         pair.create(campaign)

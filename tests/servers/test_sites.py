@@ -10,17 +10,17 @@ import httpx
 import numpy as np
 import pytest
 
-from campaign.errors import CampaignSealed, InvalidCampaign, Problem, SiteExists, SiteRevoked, UnknownSite
-from campaign.spec import Campaign, to_base64url
-from client.tokens import hash_token
 from dealer.cli import main as dealer
-from harness.live import Pair, envelopes, name
-from operators import sheets
-from programs.server import main
-from servers.lifecycle import admission
-from servers.lifecycle.admission import Caller, Facts, NewUploads, Site, decide, uploader
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.errors import CampaignSealed, InvalidCampaign, Problem, SiteExists, SiteRevoked, UnknownSite
+from fss_ecdf.cli.server import main
+from fss_ecdf.net.tokens import hash_token
+from fss_ecdf.operators import joining_sheet
+from servers.storage import admission
+from servers.storage.admission import Caller, NewUploads, Site, UploadContext, decide, identify_sender
 from servers.storage.storage import Storage
 from tests.commands import Done, call
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 from tests.servers.rows import row
 from tests.servers.test_uploads import code
@@ -29,9 +29,9 @@ SITE = Site("a" * 32, "Hospital A", hash_token("token a"), 3)
 OTHER = Site("b" * 32, "Hospital B", hash_token("token b"), 5)
 
 
-def _facts(site: Site, used: int = 0, reused: int = 0) -> Facts:
+def _facts(site: Site, used: int = 0, reused: int = 0) -> UploadContext:
     campaign = new_campaign(admission="sites")
-    return Facts(campaign, True, 0, used, 0, used, reused, site, {}, frozenset())
+    return UploadContext(campaign, True, 0, used, 0, used, reused, site, {}, frozenset())
 
 
 def _codes(site: Site, new: int, **facts: int) -> list[str]:
@@ -44,9 +44,9 @@ def _codes(site: Site, new: int, **facts: int) -> list[str]:
 
 def test_a_quota_is_not_the_noises_number_of_instances() -> None:
     assert _codes(SITE, 3) == []
-    assert _codes(SITE, 4) == ["site-full"] * 4
-    assert _codes(SITE, 1, used=3) == ["site-full"]
-    assert _codes(SITE, 1, reused=30) == ["site-full"]  # withdrawn ids must be remembered: an end to it
+    assert _codes(SITE, 4) == ["site-quota-exceeded"] * 4
+    assert _codes(SITE, 1, used=3) == ["site-quota-exceeded"]
+    assert _codes(SITE, 1, reused=30) == ["site-quota-exceeded"]  # withdrawn ids must be remembered: an end to it
     assert _codes(replace(SITE, state=admission.PAUSED), 1) == ["site-paused"]
     assert _codes(replace(SITE, state=admission.REVOKED), 1) == ["site-revoked"]
 
@@ -59,11 +59,11 @@ def test_what_is_stored_is_acknowledged_also_while_a_site_is_paused() -> None:
 
 def test_uploads_remember_the_site_and_not_its_token() -> None:
     campaign = new_campaign(admission="sites")
-    assert uploader(campaign, None, Caller(SITE.token, site=SITE)) == SITE.id
+    assert identify_sender(campaign, None, Caller(SITE.token, site=SITE)) == SITE.id
     with pytest.raises(SiteRevoked):
-        uploader(campaign, None, Caller(SITE.token, site=replace(SITE, state=admission.REVOKED)))
+        identify_sender(campaign, None, Caller(SITE.token, site=replace(SITE, state=admission.REVOKED)))
     with pytest.raises(Problem, match="not known for this campaign"):
-        uploader(campaign, None, Caller(SITE.token))
+        identify_sender(campaign, None, Caller(SITE.token))
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_nothing_is_withdrawn_or_added_once_it_is_sealed(stored: tuple[Storage, 
     wave = storage.waves.freeze(campaign.id, closed=False)
     with pytest.raises(CampaignSealed):
         storage.uploads.withdraw_all(campaign.id, SITE.id)
-    storage.waves.fix(campaign.id, wave.freezes, bytes(32), [])
+    storage.waves.commit_set(campaign.id, wave.freezes, bytes(32), [])
     with pytest.raises(CampaignSealed):
         storage.sites.add(campaign.id, [OTHER])
     storage.campaigns.delete(campaign.id)
@@ -143,25 +143,25 @@ to = 100
 """
 
 
-def _run(pair: Pair, *args: str, cwd: Path, stdin: str = "") -> Done:
-    return call(main, "campaign", "--operator", str(pair.folder / "operator.toml"), *args, cwd=cwd, stdin=stdin)
+def _run(pair: LivePair, *args: str, cwd: Path, stdin: str = "") -> Done:
+    return call(main, "campaign", "--operator-config", str(pair.folder / "operator.toml"), *args, cwd=cwd, stdin=stdin)
 
 
 def _token(sheet: Path) -> str:
     return next(line.split("=")[1] for line in sheet.read_text().splitlines() if "FSS_UPLOAD_TOKEN=" in line)
 
 
-def _send(pair: Pair, campaign: Campaign, token: str, count: int) -> list[httpx.Response]:
+def _send(pair: LivePair, campaign: Campaign, token: str, count: int) -> list[httpx.Response]:
     return [pair.upload(role, campaign, data, token) for role, data in enumerate(envelopes(campaign, np.arange(count)))]
 
 
-def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) -> None:
+def test_hospitals_from_a_list_to_a_sealed_campaign(pair: LivePair, tmp_path: Path) -> None:
     (tmp_path / "stay.toml").write_text(TOML)
     refused = _run(pair, "create", "stay.toml", "--invitations", "3", cwd=tmp_path)
     assert "sites are invited with fss-server campaign sites add" in refused.stderr
     created = _run(pair, "create", "stay.toml", cwd=tmp_path)
     assert created.returncode == 0, created.stderr
-    assert "campaign sites add $FSS_ID LABEL" in created.stdout
+    assert "campaign sites add $FSS_CAMPAIGN_ID LABEL" in created.stdout
     cid = next(line.split()[-1] for line in created.stdout.splitlines() if line.strip().startswith("id"))
     with pair.client(0) as client:
         campaign = Campaign.from_dict(client.get(f"/v1/campaigns/{cid}").json()["campaign"])
@@ -176,17 +176,21 @@ def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) 
     (house,) = (tmp_path / "s").glob("rztehaus-*.md")
     assert mary.stat().st_mode & 0o777 == 0o600
     page = mary.read_text()
-    for fact in (*(pair.url(role) for role in (0, 1)), *sheets.fingerprints(pair.folder / "ca.pem"), "fss-dealer"):
+    for fact in (
+        *(pair.url(role) for role in (0, 1)),
+        *joining_sheet.fingerprints(pair.folder / "ca.pem"),
+        "fss-dealer",
+    ):
         assert fact in page
     for role in (0, 1):
         assert (tmp_path / "s" / f"ca{role}.pem").read_text() == (pair.folder / "ca.pem").read_text()
 
     other = _run(pair, "sites", "add", cid, "St. Mary", "--quota", "11", "--out", "s", cwd=tmp_path)
-    assert "with a quota of 10; to change it: fss-server campaign sites quota" in other.stderr
+    assert "with a quota of 10; to change it: fss-server campaign sites set-quota" in other.stderr
 
     old = _token(mary)
     assert [r.status_code for r in _send(pair, campaign, old, 8)] == [200, 200]
-    assert {code(r) for r in _send(pair, campaign, old, 3)} == {"site-full"}
+    assert {code(r) for r in _send(pair, campaign, old, 3)} == {"site-quota-exceeded"}
     assert [r.status_code for r in _send(pair, campaign, _token(house), 4)] == [200, 200]
     status = _run(pair, "status", cid, cwd=tmp_path).stdout
     assert "8/8        10  St. Mary" in status
@@ -195,13 +199,13 @@ def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) 
     assert _run(pair, "sites", "pause", cid, "St. Mary", cwd=tmp_path).returncode == 0
     assert {code(r) for r in _send(pair, campaign, old, 1)} == {"site-paused"}
     assert _run(pair, "sites", "resume", cid, "St. Mary", cwd=tmp_path).returncode == 0
-    assert _run(pair, "sites", "quota", cid, "St. Mary", "12", cwd=tmp_path).returncode == 0
-    rotated = _run(pair, "sites", "rotate", cid, "St. Mary", "--out", "s", cwd=tmp_path)
+    assert _run(pair, "sites", "set-quota", cid, "St. Mary", "12", cwd=tmp_path).returncode == 0
+    rotated = _run(pair, "sites", "rotate-token", cid, "St. Mary", "--out", "s", cwd=tmp_path)
     assert "the old one opens nothing any more" in rotated.stdout
     assert {code(r) for r in _send(pair, campaign, old, 1)} == {"not-authenticated"}
     assert _token(mary) != old
     assert [r.status_code for r in _send(pair, campaign, _token(mary), 4)] == [200, 200]
-    assert {code(r) for r in _send(pair, campaign, _token(mary), 1)} == {"site-full"}
+    assert {code(r) for r in _send(pair, campaign, _token(mary), 1)} == {"site-quota-exceeded"}
 
     kept = _run(pair, "sites", "revoke", cid, "Ärztehaus", "--withdraw", cwd=tmp_path, stdin="n\n")
     assert "nothing was changed" in kept.stdout
@@ -221,7 +225,7 @@ def test_hospitals_from_a_list_to_a_sealed_campaign(pair: Pair, tmp_path: Path) 
     assert name(campaign) == cid
 
 
-def test_a_site_with_a_new_token_takes_back_what_it_sent_with_the_old_one(pair: Pair, tmp_path: Path) -> None:
+def test_a_site_with_a_new_token_takes_back_what_it_sent_with_the_old_one(pair: LivePair, tmp_path: Path) -> None:
     """Ids and keys of a receipt follow from the token it was made with."""
     campaign, ca = new_campaign(admission="sites", min_uploads=1), str(pair.folder / "ca.pem")
     pair.create(campaign)
@@ -235,7 +239,7 @@ def test_a_site_with_a_new_token_takes_back_what_it_sent_with_the_old_one(pair: 
 
     def dealer_says(command: str, token: str, *more: str) -> Done:
         about = ["--campaign", *addresses, "--ca", ca, "--token-file", str(tmp_path / token)]
-        env = {"FSS_DIGEST": to_base64url(campaign.digest)}
+        env = {"FSS_CAMPAIGN_DIGEST": to_base64url(campaign.digest)}
         return call(dealer, command, *about, "--receipt", str(tmp_path / "receipt"), *more, env=env)
 
     assert dealer_says("upload", "old", "--value", "0.5", "--yes").returncode == 0
@@ -244,7 +248,7 @@ def test_a_site_with_a_new_token_takes_back_what_it_sent_with_the_old_one(pair: 
             change = {"token": hash_token("new token")}
             assert client.patch(f"/v1/campaigns/{name(campaign)}/sites/{'c' * 32}", json=change).status_code == 200
     stuck = dealer_says("withdraw", "new")
-    assert "--receipt-token-file, where you were given a new one" in stuck.stderr
-    back = dealer_says("withdraw", "new", "--receipt-token-file", str(tmp_path / "old"))
+    assert "--previous-token-file, where you were given a new one" in stuck.stderr
+    back = dealer_says("withdraw", "new", "--previous-token-file", str(tmp_path / "old"))
     assert "both servers have withdrawn what was sent: 1 values" in back.stdout, back.stderr
     assert pair.status(campaign)["sites"][0]["uploads"] == 0

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from campaign.errors import CampaignSealed, Problem, StorageBusy, StorageFull
-from campaign.spec import Campaign
-from harness.live import Pair
-from servers.lifecycle.admission import NewUploads
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import CampaignSealed, Problem, StorageBusy, StorageFull
+from servers.storage.admission import NewUploads
 from servers.storage.database import Damaged, Transaction, as_problem, lock
 from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.schema import META
 from servers.storage.storage import Storage
 from servers.storage.waves import UploadSet
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import new_campaign
 from tests.servers.rows import checksum_of, row
 
@@ -32,7 +32,7 @@ def sealed(storage: Storage) -> Campaign:
     assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes
-    storage.waves.fix(campaign.id, freeze, checksum_of(ids), [])
+    storage.waves.commit_set(campaign.id, freeze, checksum_of(ids), [])
     return campaign
 
 
@@ -67,7 +67,7 @@ def test_a_newer_database_is_refused(tmp_path: Path) -> None:
         Storage(f"sqlite:///{tmp_path / 'db'}")
 
 
-def test_a_database_that_becomes_newer_is_noticed(pair: Pair) -> None:
+def test_a_database_that_becomes_newer_is_noticed(pair: LivePair) -> None:
     """By whoever asks whether this process can be used."""
     ready = [httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE, httpx.codes.OK]
     with closing(sqlite3.connect(pair.folder / "server0" / "data" / "server.db")) as db, pair.client(0) as client:
@@ -168,7 +168,7 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(
         assert storage.uploads.add([NewUploads(campaign.id, [row(upload, secret), row(b"1" * 16, b"other")])]) == [[]]
     storage.waves.agree(campaigns[1].id)
     freeze = storage.waves.freeze(campaigns[1].id, closed=False).freezes
-    storage.waves.fix(campaigns[1].id, freeze, checksum_of([b"1" * 16], b"other"), [upload])
+    storage.waves.commit_set(campaigns[1].id, freeze, checksum_of([b"1" * 16], b"other"), [upload])
 
     def delete() -> None:
         storage.campaigns.delete(campaigns[2].id)
@@ -176,7 +176,7 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(
 
     erasures: list[Callable[[], object]] = [
         lambda: storage.uploads.withdraw(campaigns[0].id, [upload], None),
-        lambda: storage.waves.erase_left_out(campaigns[1].id),
+        lambda: storage.waves.discard_excluded(campaigns[1].id),
         delete,
     ]
     for erase in erasures:
@@ -214,28 +214,28 @@ def test_nothing_is_done_by_the_number_of_an_older_freeze(storage: Storage) -> N
         storage.waves.agree(campaign.id)
         frozen = storage.waves.freeze(campaign.id, closed=False)
         if frozen.freezes == 1:
-            storage.waves.thaw(campaign.id, 1)
+            storage.waves.unfreeze(campaign.id, 1)
     checksum = checksum_of(ids)
     for act in (
-        lambda: storage.waves.fix(campaign.id, 1, checksum, []),
-        lambda: storage.waves.thaw(campaign.id, 1),
-        lambda: storage.waves.propose_leaving(campaign.id, 1, checksum, ids[:1]),
+        lambda: storage.waves.commit_set(campaign.id, 1, checksum, []),
+        lambda: storage.waves.unfreeze(campaign.id, 1),
+        lambda: storage.waves.propose_exclusion(campaign.id, 1, checksum, ids[:1]),
     ):
         with pytest.raises(CampaignSealed):
             act()
     assert storage.waves.get(campaign.id) == frozen
-    assert storage.waves.fix(campaign.id, 2, checksum, []).sealed.count == 3
+    assert storage.waves.commit_set(campaign.id, 2, checksum, []).sealed.count == 3
 
 
 def test_the_end_of_a_check_of_another_set_settles_nothing(storage: Storage) -> None:
     """By a worker that was stopped while the wave was opened, filled and fixed again."""
-    campaign, ids = new_campaign(min_uploads=1, checked=True), [bytes([i]) * 16 for i in range(3)]
+    campaign, ids = new_campaign(min_uploads=1, check_keys=True), [bytes([i]) * 16 for i in range(3)]
     storage.campaigns.add(campaign, "0" * 64, [])
     assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
     storage.waves.freeze(campaign.id, closed=False)
-    fixed = storage.waves.fix(campaign.id, 1, checksum_of(ids), [])
+    fixed = storage.waves.commit_set(campaign.id, 1, checksum_of(ids), [])
     older = UploadSet(1, checksum_of(ids[:1]), 0, checksum_of(ids[:2]), b"k" * 32)
-    assert storage.waves.settle(campaign.id, checksum_of(ids[:2]), ids[1:2], older) == fixed
+    assert storage.waves.finish_check(campaign.id, checksum_of(ids[:2]), ids[1:2], older) == fixed
     assert storage.waves.get(campaign.id) == fixed
     assert storage.uploads.counts() == {campaign.id: 3}

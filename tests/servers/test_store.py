@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 from scipy import stats
 
-from campaign.errors import BudgetExceeded, StorageFull, TooManyRequests
+from fss_ecdf.campaign.errors import BudgetExceeded, StorageFull, TooManyRequests
 from servers.api.limits import Rate
-from servers.lifecycle.admission import NewUploads
 from servers.release.noise import FineLaplace, Prf
-from servers.storage.objects import Folder
+from servers.storage.admission import NewUploads
+from servers.storage.key_files import Folder
 from servers.storage.storage import Storage
 from tests.servers.conftest import new_campaign
 from tests.servers.rows import row
@@ -58,17 +58,17 @@ def test_an_expense_is_recorded_once_and_never_beyond_the_limit(tmp_path: Path) 
 
 def test_the_rate_lets_bursts_through_and_recovers() -> None:
     now = 0.0
-    rate = Rate(100, lambda: now)
-    rate.take(80)
+    rate = Rate(200, lambda: now)  # half of it for one sender
+    rate.take(80, "a")
     with pytest.raises(TooManyRequests) as caught:
-        rate.take(50)
+        rate.take(50, "a")
     assert caught.value.retry_after == 1
     now = 0.5
-    rate.take(50)
+    rate.take(50, "a")
     now = 10.0
-    rate.take(1000)  # larger than a second's worth, from a full bucket
+    rate.take(1000, "a")  # larger than a second's worth, from a full bucket
     with pytest.raises(TooManyRequests):
-        rate.take(1)
+        rate.take(1, "a")
 
 
 def test_fine_laplace_noise_has_the_right_distribution() -> None:

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 import servers
-from harness.postgres import Postgres
 from servers.storage.jobs import Job
 from servers.storage.schema import META
 from servers.storage.storage import Storage
+from tests.harness.postgres import Postgres
 from tests.servers.conftest import fixed
 from tests.servers.test_work import working
 

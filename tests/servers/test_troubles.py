@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness.live import Pair, name
-from operators.next_steps import next_step, typed
+from fss_ecdf.operators.next_steps import next_step, typed
 from servers.lifecycle.overseer import Overseer
 from servers.storage.jobs import FAILED, READY, Job
 from servers.storage.storage import Storage
 from servers.storage.troubles import FAILS, FROZEN, NOT_SEALED, WAITS
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import filled, fixed, new_campaign
 
 
@@ -32,7 +32,7 @@ def test_a_wave_that_stays_frozen_is_trouble_until_it_is_fixed_or_open(storage: 
     assert [one.kind for one in storage.troubles.look(100.0)] == [FROZEN]
     assert storage.troubles.look(200.0) == []
     assert [one.since for one in storage.troubles.all(campaign.id)] == [100.0]
-    storage.waves.thaw(campaign.id, freeze)
+    storage.waves.unfreeze(campaign.id, freeze)
     storage.troubles.look(300.0)
     assert kinds(storage) == []
 
@@ -85,7 +85,7 @@ def samples(text: str) -> dict[tuple[str, str], float]:
     }
 
 
-def test_states_and_troubles_are_numbers(pair: Pair) -> None:
+def test_states_and_troubles_are_numbers(pair: LivePair) -> None:
     """Of what has not happened yet, too: an alert compares with what was before."""
     filled(pair)
     found = samples(pair.metrics(0))
@@ -96,9 +96,18 @@ def test_states_and_troubles_are_numbers(pair: Pair) -> None:
     assert ("fss_refusals_total", "on-hold") in found
 
 
+def test_what_a_sealing_excludes_is_logged_by_both_servers(pair: LivePair) -> None:
+    campaign, _ = filled(pair)
+    pair.seal(campaign)
+    for role, unmatched in ((0, 3), (1, 2)):
+        fixed_here = [one for one in pair.events(role) if one["event"] == "set-fixed"]
+        (said,) = [one for one in fixed_here if one["campaign"] == name(campaign)]
+        assert (said["count"], said["unmatched"], said["wave"]) == (60, unmatched, 0)
+
+
 def test_status_says_why_a_job_failed(tmp_path: Path) -> None:
     """Keys in the database that are not those which were sealed, as after a fault of the disk."""
-    with Pair(tmp_path) as pair:
+    with LivePair(tmp_path) as pair:
         campaign, _ = filled(pair)
         pair.stop(0)
         pair.start(0)
@@ -115,7 +124,7 @@ def test_status_says_why_a_job_failed(tmp_path: Path) -> None:
         assert next(one["problem"] for one in pair.events(0) if one["event"] == "prepare-failed") == trouble["detail"]
 
 
-def _until(pair: Pair, campaign: Any) -> dict[str, Any]:
+def _until(pair: LivePair, campaign: Any) -> dict[str, Any]:
     until = time.monotonic() + 60
     while True:
         status = pair.status(campaign)

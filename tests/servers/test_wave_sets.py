@@ -4,32 +4,34 @@ from datetime import UTC, datetime
 
 import pytest
 
-from campaign.errors import (
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import (
+    AgreementPending,
     BudgetExceeded,
     CampaignSealed,
+    InvalidPeerResponse,
+    NotReady,
     NotSealed,
-    PeerMismatch,
-    SealNotAgreed,
-    Unavailable,
     UploadUndecided,
 )
-from campaign.spec import Campaign
-from servers.lifecycle.admission import NewUploads
-from servers.lifecycle.waves import is_due
-from servers.release.releases import find, releases, together
+from fss_ecdf.campaign.release import ReleaseName
+from servers.lifecycle.wave_schedule import is_due
+from servers.release.sealed_releases import find, releases, together
+from servers.storage.admission import NewUploads
 from servers.storage.entries import ids_in, set_checksum
-from servers.storage.objects import split_ids
+from servers.storage.key_files import split_ids
 from servers.storage.storage import Storage
 from servers.storage.waves import UploadSet
 from tests.campaign.helpers import campaign
 from tests.servers.rows import checksum_of, row
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
+WAVE_1, POOLED = ReleaseName("wave", 1), ReleaseName("pooled", 2)
 
 
 def made(storage: Storage, **changes: object) -> Campaign:
-    waves = {"every": "by hand", "count": 3, "pooled": [{"at": 2, "epsilon": 0.5}]}
-    spec = campaign(**{"waves": waves, "min_uploads": 2, "servers": None, **changes})
+    waves = {"every": "manual", "count": 3, "pooled": [{"through": 2, "epsilon": 0.5}]}
+    spec = campaign(**{"waves": waves, "min_uploads": 2, "server_commitments": None, **changes})
     storage.campaigns.add(spec, "0" * 64, [])
     return spec
 
@@ -52,7 +54,7 @@ def closed(storage: Storage, spec: Campaign, number: int, *agreed: bytes) -> Non
     freeze = storage.waves.freeze(spec.id, number, closed=False).freezes
     ids = [name * 16 for name in sorted(agreed)]
     here = split_ids(ids_in(b"".join(storage.uploads.entries(spec.id, number))))
-    storage.waves.fix(spec.id, freeze, checksum_of(ids), [i for i in here if i not in ids], number)
+    storage.waves.commit_set(spec.id, freeze, checksum_of(ids), [i for i in here if i not in ids], number)
 
 
 def names_in(storage: Storage, spec: Campaign, wave: int) -> bytes:
@@ -65,15 +67,15 @@ def test_an_upload_stays_in_the_wave_it_was_made_for(storage: Storage) -> None:
     send(storage, spec, b"a", b"b", b"c")
     closed(storage, spec, 1, b"a", b"b")
     assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"")
-    assert (storage.waves.left_out(spec.id), storage.campaigns.get(spec.id).stored) == (1, 2)
+    assert (storage.waves.excluded_count(spec.id), storage.campaigns.get(spec.id).stored) == (1, 2)
     send(storage, spec, b"d", b"e", wave=2)
     storage.waves.agree(spec.id, 2)
     freeze = storage.waves.freeze(spec.id, 2, closed=False).freezes
     for name in (b"a", b"c"):
-        with pytest.raises(PeerMismatch):
-            storage.waves.propose_leaving(spec.id, freeze, bytes(32), [name * 16], 2)
-        with pytest.raises(PeerMismatch):
-            storage.waves.fix(spec.id, freeze, bytes(32), [name * 16], 2)
+        with pytest.raises(InvalidPeerResponse):
+            storage.waves.propose_exclusion(spec.id, freeze, bytes(32), [name * 16], 2)
+        with pytest.raises(InvalidPeerResponse):
+            storage.waves.commit_set(spec.id, freeze, bytes(32), [name * 16], 2)
     closed(storage, spec, 2, b"d", b"e")
     assert storage.waves.all(spec.id)[1].sealed.count == 2
     # The same id again, now that its wave is over: the same bytes are acknowledged, others refused; nothing moves.
@@ -111,7 +113,7 @@ def test_a_server_confirms_that_an_upload_does_not_count_when_that_is_so_for_goo
     with pytest.raises(UploadUndecided):
         storage.uploads.withdraw(spec.id, [b"c" * 16], None)
     assert storage.uploads.withdraw(spec.id, [missing], None) == (0, [])  # it can come into no set any more
-    storage.waves.fix(spec.id, freeze, checksum_of([b"a" * 16, b"b" * 16]), [b"c" * 16], 1)
+    storage.waves.commit_set(spec.id, freeze, checksum_of([b"a" * 16, b"b" * 16]), [b"c" * 16], 1)
     assert storage.uploads.withdraw(spec.id, [b"c" * 16], None) == (0, [])
     assert storage.uploads.withdraw(spec.id, [b"c" * 16], None) == (0, [])  # again
     with pytest.raises(CampaignSealed):
@@ -121,7 +123,7 @@ def test_a_server_confirms_that_an_upload_does_not_count_when_that_is_so_for_goo
     assert storage.uploads.withdraw(spec.id, [missing, b"c" * 16], None) == (0, [])
     with pytest.raises(CampaignSealed):
         storage.uploads.withdraw(spec.id, [b"b" * 16], None)
-    assert storage.waves.left_out(spec.id) == 0
+    assert storage.waves.excluded_count(spec.id) == 0
 
 
 def test_the_next_wave_is_open_in_the_moment_in_which_one_freezes(storage: Storage) -> None:
@@ -133,17 +135,17 @@ def test_the_next_wave_is_open_in_the_moment_in_which_one_freezes(storage: Stora
     assert [(wave.number, wave.state) for wave in storage.waves.all(spec.id)] == [(1, "frozen"), (2, "open")]
     assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"ab", b"c")
     with pytest.raises(CampaignSealed):
-        storage.waves.thaw(spec.id, 1)
+        storage.waves.unfreeze(spec.id, 1)
 
 
 def test_waves_are_sealed_in_their_order_and_none_is_closed_for_a_peer(storage: Storage) -> None:
     spec = made(storage)
-    with pytest.raises(SealNotAgreed):
+    with pytest.raises(AgreementPending):
         storage.waves.freeze(spec.id, 1, closed=False)
     with pytest.raises(NotSealed):
         storage.waves.freeze(spec.id, 2, closed=True)
     storage.waves.freeze(spec.id, 1, closed=True)
-    with pytest.raises(Unavailable):
+    with pytest.raises(NotReady):
         storage.waves.freeze(spec.id, 2, closed=True)
 
 
@@ -162,7 +164,7 @@ def test_withdrawing_reaches_the_open_wave_and_the_next_only(storage: Storage) -
 
 def test_each_wave_pays_and_no_wave_pays_more_than_its_parties_agreed_to(storage: Storage) -> None:
     spec = made(storage)
-    limits = {number: spec.consent(number) for number in (1, 2, 3)}
+    limits = {number: spec.epsilon_for_party(number) for number in (1, 2, 3)}
     assert limits == {1: 1.5, 2: 1.5, 3: 1.0}
     storage.ledger.spend(spec.id, "wave 1", 1.0, {1: 1.5}, NOW)
     storage.ledger.spend(spec.id, "wave 1", 1.0, {1: 1.5}, NOW)  # once
@@ -181,41 +183,41 @@ def test_each_wave_pays_and_no_wave_pays_more_than_its_parties_agreed_to(storage
 def test_the_noise_of_a_release_is_bound_to_all_its_waves_and_its_name() -> None:
     """Whatever changes in any wave, after a restore say, the composite is another and meets other noise."""
     sets = [UploadSet(3, bytes([k]) * 32, 0, None, bytes([k + 100]) * 32) for k in (1, 2)]
-    whole = together("pooled 2", sets)
+    whole = together(POOLED, sets)
     others = [
-        together("wave 2", sets),
-        together("pooled 2", sets[::-1]),
-        together("pooled 2", sets[:1]),
-        together("pooled 2", [sets[0], UploadSet(3, bytes(32), 0, None, sets[1].key_file)]),
+        together(ReleaseName("wave", 2), sets),
+        together(POOLED, sets[::-1]),
+        together(POOLED, sets[:1]),
+        together(POOLED, [sets[0], UploadSet(3, bytes(32), 0, None, sets[1].key_file)]),
     ]
     assert len({whole.checksum, *(other.checksum for other in others)}) == 5
-    changed = together("pooled 2", [sets[0], UploadSet(3, sets[1].checksum, 0, None, bytes(32))])
+    changed = together(POOLED, [sets[0], UploadSet(3, sets[1].checksum, 0, None, bytes(32))])
     assert (changed.checksum, changed.key_file) != (whole.checksum, whole.key_file)
-    assert together("pooled 2", [sets[0], UploadSet(3, bytes(32), 0, None, None)]).key_file is None
+    assert together(POOLED, [sets[0], UploadSet(3, bytes(32), 0, None, None)]).key_file is None
 
 
 def test_releases_wait_for_earlier_waves(storage: Storage) -> None:
-    spec = made(storage, checked=True)
+    spec = made(storage, check_keys=True)
     send(storage, spec, b"a", b"b")
     closed(storage, spec, 1, b"a", b"b")
     assert storage.waves.get(spec.id, 1).state == "checking"
     entry = storage.campaigns.get(spec.id)
     with pytest.raises(NotSealed):
-        find(releases(entry, storage.waves.all(spec.id)), "wave 1")
+        find(releases(entry, storage.waves.all(spec.id)), WAVE_1)
     checked = set_checksum(b"".join(storage.uploads.entries(spec.id, 1)))
     final = UploadSet(2, checked, 0, None, bytes(32))
-    storage.waves.settle(spec.id, checked, [], final, 1)
-    assert list(releases(entry, storage.waves.all(spec.id))) == ["wave 1"]
+    storage.waves.finish_check(spec.id, checked, [], final, 1)
+    assert list(releases(entry, storage.waves.all(spec.id))) == [WAVE_1]
 
 
 def test_rejected_keys_never_come_back_and_a_wave_that_shrank_stays_closed(storage: Storage) -> None:
     """A key is checked by one challenge only: what was checked in one wave is never moved into another."""
-    spec = made(storage, checked=True)
+    spec = made(storage, check_keys=True)
     send(storage, spec, b"a", b"b", b"c")
     closed(storage, spec, 1, b"a", b"b", b"c")
     checked = set_checksum(b"".join(storage.uploads.entries(spec.id, 1)))
     final = UploadSet(1, checksum_of([b"a" * 16]), 0, None, bytes(32))
-    settled = storage.waves.settle(spec.id, checked, [b"b" * 16, b"c" * 16], final, 1)
+    settled = storage.waves.finish_check(spec.id, checked, [b"b" * 16, b"c" * 16], final, 1)
     assert (settled.state, settled.sealed.count, settled.rejected) == ("sealed", 1, 2)
     assert (names_in(storage, spec, 1), names_in(storage, spec, 2)) == (b"a", b"")
     assert send(storage, spec, b"b") == ["upload-withdrawn"]

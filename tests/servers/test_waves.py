@@ -12,11 +12,11 @@ import pytest
 
 from analyst.cli import main as analyst_main
 from analyst.client import Client
-from campaign.envelopes import upload_rows
-from campaign.spec import TIME_FORMAT, Campaign
 from dealer.cli import main as dealer_main
-from harness.live import Pair, envelopes, name
-from programs.server import main as server_main
+from fss_ecdf.campaign.binary_messages import upload_rows
+from fss_ecdf.campaign.campaign import TIME_FORMAT, Campaign
+from fss_ecdf.cli.server import main as server_main
+from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign, values
 from tests.servers.waves import close, noise_of, until_released, wave_campaign, waves_of
 
@@ -25,18 +25,20 @@ def counts(campaign: Campaign, positions: np.ndarray[Any, Any]) -> np.ndarray[An
     return np.cumsum(np.bincount(positions, minlength=1 << campaign.bits))
 
 
-def ask_curve(pair: Pair, campaign: Campaign, role: int, **which: int) -> dict[str, Any]:
+def ask_curve(pair: LivePair, campaign: Campaign, role: int, **which: int) -> dict[str, Any]:
     answer: dict[str, Any] = pair.ask(role, campaign, "curve", **which)
     return answer
 
 
-def test_waves_pools_and_running_sums(pair: Pair) -> None:
+def test_waves_pools_and_running_sums(pair: LivePair) -> None:
     """Every answer is the truth plus exactly the noise that is bound to its release, on both servers alike."""
-    campaign = wave_campaign(count=3, pooled=[{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 2.0}], checked=True)
+    campaign = wave_campaign(
+        count=3, pooled=[{"through": 2, "epsilon": 0.5}, {"through": "end", "epsilon": 2.0}], check_keys=True
+    )
     pair.create(campaign)
     truth = []
     for number in (1, 2, 3):
-        positions = campaign.place(values(40 + number, seed=number)).positions
+        positions = campaign.to_positions(values(40 + number, seed=number)).positions
         pair.upload_values(campaign, positions)
         truth.append(counts(campaign, positions))
         closed = close(pair, campaign, number)
@@ -54,21 +56,21 @@ def test_waves_pools_and_running_sums(pair: Pair) -> None:
         for role in (0, 1):
             answer = ask_curve(pair, campaign, role, **{kind: int(at)})
             assert answer["counts"] == (exact + noise[release])[:size].tolist(), release
-            assert answer["made_of"] == [release]
+            assert answer["releases"] == [release]
     # 1/0.5^2 + 1 > 1 + 1 + 1 and 1/2^2 < all: the running curve takes the better way
-    assert ask_curve(pair, campaign, 0, until=2)["made_of"] == ["wave 1", "wave 2"]
-    assert ask_curve(pair, campaign, 1)["made_of"] == ["pooled 3"]
-    two = ask_curve(pair, campaign, 1, until=2)
+    assert ask_curve(pair, campaign, 0, through=2)["releases"] == ["wave 1", "wave 2"]
+    assert ask_curve(pair, campaign, 1)["releases"] == ["pooled 3"]
+    two = ask_curve(pair, campaign, 1, through=2)
     assert two["counts"] == (truth[0] + truth[1] + noise["wave 1"] + noise["wave 2"])[:size].tolist()
     one = np.array(ask_curve(pair, campaign, 1, wave=1)["standard_errors"])
     assert two["n"] == 41 + 42
     np.testing.assert_allclose(two["standard_errors"], np.sqrt(2) * one)
     with analyst_of(pair, campaign) as client:
         trend = client.trend()
-        assert trend.running(2).n == 41 + 42
-        np.testing.assert_array_equal(trend.running(2).counts["all"], two["counts"])
+        assert trend.cumulative(2).n == 41 + 42
+        np.testing.assert_array_equal(trend.cumulative(2).counts["all"], two["counts"])
         assert client.release().campaign.epsilon == 2.0
-    with analyst_of(pair, campaign, until=2) as client:
+    with analyst_of(pair, campaign, through=2) as client:
         np.testing.assert_allclose(
             client.release().campaign.noise.variance(np.arange(size)), 2 * campaign.noise.variance(np.arange(size))
         )
@@ -82,12 +84,12 @@ def test_waves_pools_and_running_sums(pair: Pair) -> None:
         assert (wave["state"], wave["consented"], wave["spent"]) == ("sealed", consent, consent)
 
 
-def analyst_of(pair: Pair, campaign: Campaign, **which: Any) -> Client:
+def analyst_of(pair: LivePair, campaign: Campaign, **which: Any) -> Client:
     ca = pair.folder / "ca.pem"
     return Client(f"{pair.url(0)}/v1/campaigns/{name(campaign)}", pair.servers[0].analyst, ca, **which)
 
 
-def command(pair: Pair, campaign: Campaign, *words: str) -> str:
+def command(pair: LivePair, campaign: Campaign, *words: str) -> str:
     """What fss-analyst prints."""
     url, token = f"{pair.url(0)}/v1/campaigns/{name(campaign)}", pair.folder / "server0" / "analyst.token"
     out = io.StringIO()
@@ -97,12 +99,12 @@ def command(pair: Pair, campaign: Campaign, *words: str) -> str:
     return out.getvalue()
 
 
-def test_a_small_wave_is_released_with_the_next(pair: Pair) -> None:
+def test_a_small_wave_is_released_with_the_next(pair: LivePair) -> None:
     campaign = wave_campaign(count=3, pooled=[])
     pair.create(campaign)
     for number, count in ((1, 4), (2, 0), (3, 9)):
         if count:
-            pair.upload_values(campaign, campaign.place(values(count, seed=number)).positions)
+            pair.upload_values(campaign, campaign.to_positions(values(count, seed=number)).positions)
         close(pair, campaign, number)
     until_released(pair, campaign, "wave 3")
     assert [(r["name"], r["waves"], r["uploads"]) for r in waves_of(pair, campaign)["releases"]] == [
@@ -113,35 +115,36 @@ def test_a_small_wave_is_released_with_the_next(pair: Pair) -> None:
         refused = client.get(f"/v1/campaigns/{name(campaign)}/curve", params={"wave": 1})
         assert refused.json()["type"].endswith("invalid-query")
         assert "part of wave 3" in refused.json()["detail"]
-        for wrong in ({"wave": 1, "until": 2}, {"wave": 4}, {"wave": 0}):
+        for wrong in ({"wave": 1, "through": 2}, {"wave": 4}, {"wave": 0}):
             assert client.get(f"/v1/campaigns/{name(campaign)}/curve", params=wrong).status_code == 400
         absent = client.get(f"/v1/campaigns/{name(campaign)}/curve", params={"pooled": 2})
         assert absent.json()["type"].endswith("not-sealed")
 
 
-def test_uploads_on_their_way_are_in_one_wave_or_excluded(pair: Pair) -> None:
+def test_uploads_on_their_way_are_in_one_wave_or_excluded(pair: LivePair) -> None:
     """What has reached one server only when its wave closes is excluded there, and refused at the other: for good."""
-    campaign = wave_campaign(count=3, pooled=[{"at": "end", "epsilon": 1.0}])
+    campaign = wave_campaign(count=3, pooled=[{"through": "end", "epsilon": 1.0}])
     pair.create(campaign)
-    pair.upload_values(campaign, campaign.place(values(20)).positions)
-    late = campaign.place(values(12, seed=5)).positions
+    pair.upload_values(campaign, campaign.to_positions(values(20)).positions)
+    late = campaign.to_positions(values(12, seed=5)).positions
     here, there = envelopes(campaign, late)
     assert pair.upload(0, campaign, here).json() == {"failures": []}
-    assert close(pair, campaign, 1)["orphans"] == {"here": 12, "there": 0}
+    assert close(pair, campaign, 1)["unmatched"] == {"here": 12, "there": 0}
     refused = pair.upload(1, campaign, there)
     assert (refused.status_code, refused.json()["type"].rsplit(":", 1)[1]) == (409, "wave-closed")
     assert pair.upload(0, campaign, here).json()["type"].endswith("upload-withdrawn")
     for role in (0, 1):  # both confirm that they do not count
         with pair.client(role, pair.upload_tokens[campaign.id]) as client:
             path = f"/v1/campaigns/{name(campaign)}/uploads/withdraw"
-            assert client.post(path, content=_ids(campaign, here)).json() == {"withdrawn": 0, "failures": []}
+            answer = client.post(path, content=_ids(campaign, here)).json()
+            assert (answer["withdrawn"], answer["failures"]) == (0, [])
     again = envelopes(campaign, late, wave=2)
     ahead = envelopes(campaign, late[:4], wave=3)  # the other server has closed wave 2 already, say
     for role in (0, 1):
         assert pair.upload(role, campaign, again[role]).json() == {"failures": []}
         assert pair.upload(role, campaign, ahead[role]).json() == {"failures": []}
     assert close(pair, campaign, 2, role=1)["count"] == 12
-    pair.upload_values(campaign, campaign.place(values(10, seed=6)).positions)
+    pair.upload_values(campaign, campaign.to_positions(values(10, seed=6)).positions)
     assert close(pair, campaign, 3)["count"] == 14
     until_released(pair, campaign, "pooled 3")
     assert ask_curve(pair, campaign, 0, pooled=3)["n"] == 46
@@ -150,8 +153,8 @@ def test_uploads_on_their_way_are_in_one_wave_or_excluded(pair: Pair) -> None:
 
 
 @pytest.mark.faults
-def test_no_upload_is_refused_while_waves_close(pair: Pair) -> None:
-    campaign = wave_campaign(count=8, pooled=[{"at": "end", "epsilon": 1.0}])
+def test_no_upload_is_refused_while_waves_close(pair: LivePair) -> None:
+    campaign = wave_campaign(count=8, pooled=[{"through": "end", "epsilon": 1.0}])
     pair.create(campaign)
     sent = 0
     for number in range(1, 9):
@@ -165,23 +168,23 @@ def test_no_upload_is_refused_while_waves_close(pair: Pair) -> None:
 
 
 @pytest.mark.faults
-def test_a_wave_closes_by_its_number_of_uploads(pair: Pair) -> None:
+def test_a_wave_closes_by_its_number_of_uploads(pair: LivePair) -> None:
     campaign = wave_campaign(every=25, count=2, pooled=[])
     pair.create(campaign)
     pair.upload_values(campaign, np.arange(24))
     with pair.operator(0) as client:  # not before, whoever asks
         refused = client.post(f"/v1/campaigns/{name(campaign)}/seal", params={"wave": 1})
-        assert refused.json()["type"].endswith("seal-not-agreed")
+        assert refused.json()["type"].endswith("agreement-pending")
     pair.upload_values(campaign, np.arange(3))
     until_released(pair, campaign, "wave 1")
     assert waves_of(pair, campaign)["waves"][0]["uploads"] == 27
 
 
 @pytest.mark.faults
-def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: Pair) -> None:
+def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: LivePair) -> None:
     """It opened three weeks ago: wave 1 is overdue, and so are 2 and 3, which hold nobody; wave 4 stays open."""
     opens = (datetime.now(UTC) - timedelta(weeks=3, hours=1)).strftime(TIME_FORMAT)
-    campaign = wave_campaign(every="week", count=5, pooled=[{"at": 3, "epsilon": 1.0}], opens=opens)
+    campaign = wave_campaign(every="week", count=5, pooled=[{"through": 3, "epsilon": 1.0}], opens=opens)
     pair.create(campaign)
     until_released(pair, campaign, None, waves=4)
     pair.upload_values(campaign, np.arange(30))
@@ -194,7 +197,7 @@ def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: Pair) ->
     assert waves_of(pair, campaign)["releases"] == []
 
 
-def test_withdrawing_ends_with_the_wave(pair: Pair) -> None:
+def test_withdrawing_ends_with_the_wave(pair: LivePair) -> None:
     campaign = wave_campaign(count=2, pooled=[])
     pair.create(campaign)
     first, second = envelopes(campaign, np.arange(12)), envelopes(campaign, np.arange(11), wave=2)
@@ -215,7 +218,7 @@ def _ids(campaign: Campaign, data: bytes) -> bytes:
     return b"".join(upload_id for upload_id, _, _ in upload_rows(data, campaign, 0)[1])
 
 
-def test_operators_name_the_wave_they_close(pair: Pair) -> None:
+def test_operators_name_the_wave_they_close(pair: LivePair) -> None:
     """Asking twice closes no second wave."""
     campaign = wave_campaign(count=3, pooled=[])
     pair.create(campaign)
@@ -229,16 +232,18 @@ def test_operators_name_the_wave_they_close(pair: Pair) -> None:
     pair.create(plain)
     with pair.operator(0) as client:
         assert client.post(f"/v1/campaigns/{name(plain)}/seal", params={"wave": 1}).status_code == 400
-        assert client.post(f"/v1/campaigns/{name(campaign)}/reopen").status_code == 409
+        assert client.post(f"/v1/campaigns/{name(campaign)}/unfreeze").status_code == 409
 
 
-def test_parties_and_operators_are_told_what_a_wave_costs(pair: Pair, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parties_and_operators_are_told_what_a_wave_costs(pair: LivePair, capsys: pytest.CaptureFixture[str]) -> None:
     """A party of wave 1 consents to the pool after it, too; one of wave 2 to the last one only."""
-    campaign = wave_campaign(count=2, pooled=[{"at": 1, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}], min_uploads=1)
+    campaign = wave_campaign(
+        count=2, pooled=[{"through": 1, "epsilon": 0.5}, {"through": "end", "epsilon": 0.25}], min_uploads=1
+    )
     pair.create(campaign)
     urls = [f"{pair.url(role)}/v1/campaigns/{name(campaign)}" for role in (0, 1)]
     dry = ["upload", "--campaign", *urls, "--ca", str(pair.folder / "ca.pem"), "--value", "0.5", "--dry-run"]
-    operator = ["campaign", "--operator", str(pair.folder / "operator.toml")]
+    operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     assert dealer_main(dry) == 0
     assert "epsilon 1.75 in all" in (said := capsys.readouterr().out)
     assert "of it 1 for your wave, number 1 or the next, and 0.75 for what is pooled later" in said

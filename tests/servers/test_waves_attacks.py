@@ -5,26 +5,26 @@ from typing import Any
 
 import httpx
 
-from campaign.spec import Campaign
-from campaign.wire import PeerGroupsQuery, ShareQuery
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.json_messages import PeerScoreGroupsQuery, ShareQuery
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import values
 from tests.servers.waves import close, until_released, wave_campaign, waves_of
 
 
-def asked(pair: Pair, campaign: Campaign, what: str, content: str) -> httpx.Response:
+def asked(pair: LivePair, campaign: Campaign, what: str, content: str) -> httpx.Response:
     """What server 1 gets of server 0."""
     token = (pair.folder / "server1" / "peer.token").read_text().strip()
     with pair.client(0, token) as client:
         return client.post(f"/v1/peer/campaigns/{name(campaign)}/{what}", content=content)
 
 
-def filled(pair: Pair, waves: int, **more: Any) -> Campaign:
-    pooled: list[dict[str, Any]] = [{"at": 2, "epsilon": 0.5}, {"at": "end", "epsilon": 1.0}]
+def filled(pair: LivePair, waves: int, **more: Any) -> Campaign:
+    pooled: list[dict[str, Any]] = [{"through": 2, "epsilon": 0.5}, {"through": "end", "epsilon": 1.0}]
     campaign = wave_campaign(count=3, pooled=pooled, strata=["no", "yes"], **more)
     pair.create(campaign)
     for number in range(1, waves + 1):
-        pair.upload_values(campaign, campaign.place(values(40, seed=number), ["no", "yes"] * 20).positions)
+        pair.upload_values(campaign, campaign.to_positions(values(40, seed=number), ["no", "yes"] * 20).positions)
         close(pair, campaign, number)
         until_released(pair, campaign, f"wave {number}")
     return campaign
@@ -33,7 +33,7 @@ def filled(pair: Pair, waves: int, **more: Any) -> Campaign:
 def test_no_point_of_a_release_is_answered_from_keys(tmp_path: Path) -> None:
     """While a pool is not evaluated: one wave's keys under its noise, and later all under the same, would show the
     other waves' counts exactly."""
-    with Pair(tmp_path, curve_bits="0") as pair:
+    with LivePair(tmp_path, curve_bits="0") as pair:
         campaign = filled(pair, 2)
         query = ShareQuery(digest=campaign.digest, positions=[3, 5]).to_json()
         for release in ("wave=1", "wave=2", "pooled=2"):
@@ -42,9 +42,9 @@ def test_no_point_of_a_release_is_answered_from_keys(tmp_path: Path) -> None:
         assert {wave["spent"] for wave in waves_of(pair, campaign)["waves"]} == {0.0}
 
 
-def test_no_groups_are_paid_with_what_is_to_be_pooled(pair: Pair) -> None:
+def test_no_groups_are_paid_with_what_is_to_be_pooled(pair: LivePair) -> None:
     campaign = filled(pair, 3)
-    query = PeerGroupsQuery(digest=campaign.digest, upper_ends=[0.2, 0.5, 0.9], epsilon=0.5).to_json()
+    query = PeerScoreGroupsQuery(digest=campaign.digest, upper_ends=[0.2, 0.5, 0.9], epsilon=0.5).to_json()
     for number in (1, 2, 3):
         answer = asked(pair, campaign, f"groups?wave={number}", query)
         assert answer.status_code == 400, answer.text

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from campaign.spec import TIME_FORMAT, Campaign, to_base64url
-from client.identity import Identity
-from harness.live import IDENTITIES, Pair, envelopes, name
+from fss_ecdf.campaign.campaign import TIME_FORMAT, Campaign, to_base64url
+from fss_ecdf.net.server_identity import Identity
+from tests.harness.server_pair import IDENTITIES, LivePair, envelopes, name
 from tests.servers.conftest import values
 from tests.servers.rollbacks import forget
 from tests.servers.test_check import ask_peer
@@ -23,18 +23,18 @@ pytestmark = pytest.mark.faults
 POINTS = ["seal-frozen-there", "seal-frozen-both", "seal-sealed-there", "seal-sealed-both"]
 
 
-def sent(pair: Pair, campaign: Campaign, count: int, seed: int) -> int:
-    pair.upload_values(campaign, campaign.place(values(count, seed)).positions)
+def sent(pair: LivePair, campaign: Campaign, count: int, seed: int) -> int:
+    pair.upload_values(campaign, campaign.to_positions(values(count, seed)).positions)
     return count
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_wave_survives_a_crash_at_every_step_of_its_closing(tmp_path: Path, point: str) -> None:
     """Uploads that come in between are in the next wave, everybody counts once, and both servers have the same sets."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(0, crash_at=f'"{point}"')
     with pair:
-        campaign = wave_campaign(count=2, pooled=[{"at": "end", "epsilon": 1.0}])
+        campaign = wave_campaign(count=2, pooled=[{"through": "end", "epsilon": 1.0}])
         pair.create(campaign)
         total = sent(pair, campaign, 20, 1)
         with pair.operator(1) as client:
@@ -58,7 +58,7 @@ def test_a_wave_survives_a_crash_at_every_step_of_its_closing(tmp_path: Path, po
 
 def test_a_wave_closes_when_both_clocks_say_so(tmp_path: Path) -> None:
     """Server 1's clock is an hour behind: server 0 asks and is refused, and uploads go on in wave 1 at both."""
-    pair = Pair(tmp_path)
+    pair = LivePair(tmp_path)
     pair.configure(1, clock_file='"clock"')
     wrong = pair.folder / "server1" / "clock"
     wrong.write_text("-3600")
@@ -71,7 +71,7 @@ def test_a_wave_closes_when_both_clocks_say_so(tmp_path: Path) -> None:
         assert [len(waves_of(pair, campaign, role)["waves"]) for role in (0, 1)] == [1, 1]
         with pair.operator(0) as client:
             refused = client.post(f"/v1/campaigns/{name(campaign)}/seal", params={"wave": 1})
-        assert refused.json()["type"].endswith("seal-not-agreed")
+        assert refused.json()["type"].endswith("agreement-pending")
         sent(pair, campaign, 5, 2)
         wrong.write_text("0")
         until_released(pair, campaign, "wave 1")
@@ -80,8 +80,8 @@ def test_a_wave_closes_when_both_clocks_say_so(tmp_path: Path) -> None:
 
 def test_a_restore_between_waves_brings_the_same_wave_again(tmp_path: Path) -> None:
     """Server 0 is put back to before wave 1 closed, and more is uploaded: wave 1 stays what server 1 has sealed."""
-    with Pair(tmp_path) as pair:
-        campaign = wave_campaign(count=3, pooled=[{"at": 2, "epsilon": 1.0}], checked=True)
+    with LivePair(tmp_path) as pair:
+        campaign = wave_campaign(count=3, pooled=[{"through": 2, "epsilon": 1.0}], check_keys=True)
         pair.create(campaign)
         sent(pair, campaign, 20, 1)
         copy, data = tmp_path / "copy", pair.folder / "server0" / "data"
@@ -106,9 +106,9 @@ def test_a_restore_between_waves_brings_the_same_wave_again(tmp_path: Path) -> N
         assert pair.ask(0, campaign, "curve", pooled=2)["n"] == 31
 
 
-def test_an_open_wave_s_challenge_is_told_to_nobody(pair: Pair) -> None:
+def test_an_open_wave_s_challenge_is_told_to_nobody(pair: LivePair) -> None:
     """What a server, and parties who work with it, know after wave 1 says nothing about the challenge of wave 2."""
-    campaign = wave_campaign(count=2, pooled=[], checked=True)
+    campaign = wave_campaign(count=2, pooled=[], check_keys=True)
     pair.create(campaign)
     sent(pair, campaign, 15, 1)
     close(pair, campaign, 1)
@@ -122,15 +122,15 @@ def test_an_open_wave_s_challenge_is_told_to_nobody(pair: Pair) -> None:
 
     assert asked(1, seeds[1]) == "told"
     assert asked(1, seeds[2]) == "challenge-mismatch"
-    assert asked(2, seeds[2]) == "unavailable"  # uploads are taken
-    assert asked(2, seeds[1]) == "unavailable"
+    assert asked(2, seeds[2]) == "not-ready"  # uploads are taken
+    assert asked(2, seeds[1]) == "not-ready"
     close(pair, campaign, 2)
     assert asked(2, seeds[1]) == "challenge-mismatch"  # what is known of wave 1 does not open wave 2
 
 
 def test_keys_go_after_the_last_release_and_answers_stay(tmp_path: Path) -> None:
-    with Pair(tmp_path) as pair:
-        campaign = wave_campaign(count=3, pooled=[{"at": 2, "epsilon": 1.0}], checked=True)
+    with LivePair(tmp_path) as pair:
+        campaign = wave_campaign(count=3, pooled=[{"through": 2, "epsilon": 1.0}], check_keys=True)
         pair.create(campaign)
         first = envelopes(campaign, np.arange(15))
         for role in (0, 1):
@@ -161,7 +161,7 @@ def test_keys_go_after_the_last_release_and_answers_stay(tmp_path: Path) -> None
         assert close(pair, campaign, 3)["count"] == 10
 
 
-def _key_bytes(pair: Pair, campaign: Campaign, wave: int, role: int = 0) -> int:
+def _key_bytes(pair: LivePair, campaign: Campaign, wave: int, role: int = 0) -> int:
     """How many bytes of keys a server has of a wave; hashes in their place do not count."""
     with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
         query = (

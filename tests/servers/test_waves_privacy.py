@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from campaign.noise.slice_tree import SliceTree
-from campaign.spec import Campaign
-from campaign.waves import planned
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.release import releases_of
 from tests.campaign.helpers import campaign
 from tests.servers.test_privacy import Joint, drawn, log, log_likelihood, sample_leaves
 
@@ -21,16 +21,16 @@ Histogram = tuple[int, ...]
 
 
 def two_waves(epsilon: float, pooled: float, *, at: int = 2, least: int = 1) -> Campaign:
-    waves = {"every": "by hand", "count": 2, "pooled": [{"at": at, "epsilon": pooled}]}
+    waves = {"every": "manual", "count": 2, "pooled": [{"through": at, "epsilon": pooled}]}
     return campaign(waves=waves, grid=TINY, min_uploads=least, epsilon=epsilon)
 
 
 def published(of: Campaign, waves: Sequence[Histogram]) -> dict[str, tuple[float, Histogram]]:
     """The epsilon and the exact counts of every release that servers make of these waves, by their own rule."""
     assert of.waves is not None
-    plans = planned(of.waves, of.epsilon, of.min_uploads, [sum(wave) for wave in waves])
+    plans = releases_of(of.waves, of.epsilon, of.min_uploads, [sum(wave) for wave in waves])
     return {
-        plan.name: (plan.epsilon, tuple(int(x) for x in np.sum([waves[k - 1] for k in plan.waves], axis=0)))
+        str(plan.name): (plan.epsilon, tuple(int(x) for x in np.sum([waves[k - 1] for k in plan.waves], axis=0)))
         for plan in plans
     }
 
@@ -80,7 +80,7 @@ def test_all_that_is_published_costs_what_was_consented_to(epsilon: float, poole
     for wave, others in neighbours([(1, 1), (2, 0)]):
         worst[wave] = max(worst.get(wave, Decimal(0)), loss(of, [(1, 1), (2, 0)], others))
     for wave, found in worst.items():
-        assert abs(float(found) - of.consent(wave)) < 1e-12, wave
+        assert abs(float(found) - of.epsilon_for_party(wave)) < 1e-12, wave
     assert worst.keys() == {1, 2}
 
 
@@ -90,14 +90,14 @@ def test_a_small_wave_pays_once_with_the_next() -> None:
     waves = [(1, 0), (1, 1)]
     assert list(published(of, waves)) == ["wave 2", "pooled 2"]
     found = max(loss(of, waves, others) for wave, others in neighbours(waves) if wave == 1)
-    assert abs(float(found) - of.consent(1)) < 1e-12
+    assert abs(float(found) - of.epsilon_for_party(1)) < 1e-12
 
 
 def test_the_bound_breaks_where_the_rules_are_broken() -> None:
     """A party in two waves; and one noise for two releases, which shows the other wave's counts exactly."""
     of = two_waves(1.0, 0.5)
     twice = loss(of, [(1, 1), (1, 1)], [(0, 2), (0, 2)])
-    assert float(twice) > of.consent(1) + 0.9
+    assert float(twice) > of.epsilon_for_party(1) + 0.9
     tree = Joint(SliceTree(of.bits, 1.0), drawn)
     z = (1, -1)
     wave, pool = (1 + z[0], 1 + z[1]), (3 + z[0], 1 + z[1])  # the same z on the wave (1, 1) and on the pool (3, 1)
@@ -139,7 +139,7 @@ def audited(released: Sequence[SliceTree], claimed: Sequence[SliceTree], runs: i
 
 @pytest.mark.slow
 def test_an_audit_of_a_wave_and_its_pool_stays_below_the_consent() -> None:
-    consent = two_waves(0.5, 0.5).consent(1)
+    consent = two_waves(0.5, 0.5).epsilon_for_party(1)
     claimed = [SliceTree(2, 0.5), SliceTree(2, 0.5)]
     honest = audited(claimed, claimed, 200_000, seed=1)
     assert 0.4 < honest <= consent

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from harness.live import Pair
-from servers.compute.executor import Here
+from servers.compute.executor import LocalExecutor
 from servers.compute.worker import Part, Slice, slice_sum
-from servers.lifecycle import erase, work
-from servers.lifecycle.admission import NewUploads
+from servers.lifecycle import erase, job_runner
 from servers.server import Server, no_crash
 from servers.settings import load
+from servers.storage.admission import NewUploads
 from servers.storage.jobs import READY
+from tests.harness.server_pair import LivePair
 from tests.servers.conftest import fixed
 from tests.servers.rows import row
 from tests.servers.waves import wave_campaign
 
 
-class Held(Here):
+class Held(LocalExecutor):
     """Sums slices when it is let."""
 
     workers = 1
@@ -40,9 +40,11 @@ class Held(Here):
 @asynccontextmanager
 async def working(folder: Path) -> AsyncIterator[tuple[Server, Held]]:
     """One server without its network, whose curves wait."""
-    settings = load(Pair(folder).folder / "server0" / "server.toml")
+    settings = load(LivePair(folder).folder / "server0" / "server.toml")
     server, held = Server(settings, lambda: datetime.now(UTC)), Held()
-    server.workman = work.Workman(settings, server.storage, server.writer, held, server.checker, lambda: 0.0, no_crash)
+    server.workman = job_runner.JobRunner(
+        settings, server.storage, server.writer, held, server.checker, lambda: 0.0, no_crash
+    )
     await server.start()
     try:
         yield server, held
@@ -59,7 +61,7 @@ async def until(reached: Callable[[], bool]) -> None:
 def test_keys_do_not_wait_for_the_curve_of_another_wave(tmp_path: Path) -> None:
     async def play() -> None:
         async with working(tmp_path) as (server, held):
-            campaigns = [await server.writer.run(lambda: fixed(server.storage)[0]) for _ in range(work.AT_ONCE)]
+            campaigns = [await server.writer.run(lambda: fixed(server.storage)[0]) for _ in range(job_runner.AT_ONCE)]
             waves, jobs = server.storage.waves, server.storage.jobs
             await until(lambda: all(waves.get(c.id).sealed.key_file is not None for c in campaigns))
             assert not any(jobs.get(c.id).phase == READY for c in campaigns)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from campaign.errors import StorageBusy, StorageFull
-from servers.lifecycle.admission import NewUploads
+from fss_ecdf.campaign.errors import StorageBusy, StorageFull
 from servers.storage import ingest, uploads
+from servers.storage.admission import NewUploads
 from servers.storage.storage import Storage, Writer
 from tests.servers.conftest import new_campaign
 from tests.servers.rows import row
@@ -26,10 +26,10 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
     some = [NewUploads(campaign.id, [row(bytes([i]) * 16, b"key")]) for i in range(2)]
 
     def fails(error: BaseException) -> Callable[..., object]:
-        def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
+        def add(cursor: sqlite3.Cursor, request: NewUploads, *, look: bool) -> object:
             if request is some[1]:
                 raise error
-            return real(cursor, request)
+            return real(cursor, request, look=look)
 
         return add
 
@@ -126,11 +126,11 @@ def test_two_threads_that_add_at_once_take_turns(storage: Storage, monkeypatch: 
     storage.campaigns.add(campaign, "0" * 64, [])
     some = [NewUploads(campaign.id, [row(bytes([i]) * 16, b"key")]) for i in range(2)]
 
-    def add(cursor: sqlite3.Cursor, request: NewUploads) -> object:
+    def add(cursor: sqlite3.Cursor, request: NewUploads, *, look: bool) -> object:
         if request is some[0]:
             inside.set()
             assert go.wait(30)
-        return real(cursor, request)
+        return real(cursor, request, look=look)
 
     monkeypatch.setattr(ingest, "_add", add)
     with ThreadPoolExecutor(2) as pool:
@@ -174,3 +174,29 @@ def test_short_requests_wait_for_one_transaction_of_long_ones(storage: Storage) 
     asyncio.run(play(noting))
     noting.close()
     assert batches == [[6000], [1, 100], [6000], [6000, 3000]]
+
+
+def test_requests_of_one_transaction_are_told_apart_where_something_is_stored_already(storage: Storage) -> None:
+    """New ones, retries, one of both, other bytes under an id, twice the same, one too many: each its answer."""
+    campaign = new_campaign(min_uploads=1, max_uploads=6)
+    storage.campaigns.add(campaign, "0" * 64, [])
+    a, b, c, d, e, f = ([bytes([n]) * 16] for n in range(6))
+
+    def request(*ids: bytes, key: bytes = b"key") -> NewUploads:
+        return NewUploads(campaign.id, [row(i, key) for i in ids])
+
+    assert storage.uploads.add([request(*b)]) == [[]]
+    others = request(*e), request(*a, *b), request(*b), request(*c, *b, key=b"other"), request(*d), request(*d)
+    *stored, last = storage.uploads.add([*others, request(*f, *[bytes([9]) * 16])])
+    assert [[(i, problem.code) for i, problem in one] for one in stored if isinstance(one, list)] == [
+        [],
+        [],
+        [],
+        [(b[0], "upload-conflict")],
+        [],
+        [],
+    ]
+    assert isinstance(last, list)
+    assert [problem.code for _, problem in last] == ["campaign-full"] * 2
+    assert storage.uploads.counts() == {campaign.id: 5}
+    assert storage.campaigns.get(campaign.id).stored == 5

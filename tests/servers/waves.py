@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from campaign.spec import Campaign
-from harness.live import Pair, name
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.release import ReleaseName
 from servers.release.noise import NoiseTree, covers, set_secret
-from servers.release.releases import together
+from servers.release.sealed_releases import together
 from servers.storage.waves import UploadSet
+from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import new_campaign
 
 
-def wave_campaign(*, count: int, pooled: list[dict[str, Any]], every: str | int = "by hand", **more: Any) -> Campaign:
+def wave_campaign(*, count: int, pooled: list[dict[str, Any]], every: str | int = "manual", **more: Any) -> Campaign:
     return new_campaign(waves={"every": every, "count": count, "pooled": pooled}, **more)
 
 
-def close(pair: Pair, campaign: Campaign, wave: int, role: int = 0) -> dict[str, Any]:
+def close(pair: LivePair, campaign: Campaign, wave: int, role: int = 0) -> dict[str, Any]:
     """Both operators close a wave; the answer is that of the server that was asked last."""
     path = f"/v1/campaigns/{name(campaign)}/seal"
     with pair.operator(1 - role) as client:
@@ -31,12 +32,14 @@ def close(pair: Pair, campaign: Campaign, wave: int, role: int = 0) -> dict[str,
     return answer
 
 
-def waves_of(pair: Pair, campaign: Campaign, role: int = 0) -> dict[str, Any]:
+def waves_of(pair: LivePair, campaign: Campaign, role: int = 0) -> dict[str, Any]:
     answer: dict[str, Any] = pair.ask(role, campaign, "waves")
     return answer
 
 
-def until_released(pair: Pair, campaign: Campaign, release: str | None, waves: int = 0, seconds: float = 60) -> None:
+def until_released(
+    pair: LivePair, campaign: Campaign, release: str | None, waves: int = 0, seconds: float = 60
+) -> None:
     """Until both servers have a release, and the jobs of all waves up to its own are done; or have got to so many."""
     until = time.monotonic() + seconds
     for role in (0, 1):
@@ -52,13 +55,13 @@ def until_released(pair: Pair, campaign: Campaign, release: str | None, waves: i
             time.sleep(0.05)
 
 
-def noise_of(pair: Pair, campaign: Campaign, release: str) -> np.ndarray[Any, Any]:
+def noise_of(pair: LivePair, campaign: Campaign, release: str) -> np.ndarray[Any, Any]:
     """What both servers add to a release, from what only thieves of both disks could read."""
-    kind, at = release.split()
+    name = ReleaseName.parse(release)
     assert campaign.waves is not None
-    epsilon = campaign.epsilon if kind == "wave" else campaign.waves.milestones[int(at)]
+    epsilon = name.epsilon(campaign.waves, campaign.epsilon)
     noise = campaign.released(((epsilon, 1),)).noise
-    numbers = [int(at)] if kind == "wave" else list(range(1, int(at) + 1))
+    numbers = [name.through] if name.kind == "wave" else list(range(1, name.through + 1))
     total = np.zeros(1 << campaign.bits, np.int64)
     for role in (0, 1):
         with closing(sqlite3.connect(pair.folder / f"server{role}" / "data" / "server.db")) as db:
@@ -68,7 +71,7 @@ def noise_of(pair: Pair, campaign: Campaign, release: str) -> np.ndarray[Any, An
             )
             rows = {row[0]: row[1:] for row in found}
         sets = [UploadSet(rows[k][0], rows[k][1], 0, None, rows[k][2]) for k in numbers]
-        whole = together(release, sets)
+        whole = together(name, sets)
         assert whole.key_file is not None
         covered = covers(campaign.id, whole.checksum, whole.key_file)
         total += NoiseTree(set_secret(seed, covered), server=role, covers=covered, mechanism=noise).curve()

@@ -10,6 +10,7 @@ from tests.oracle.page import specified
 page = specified()
 SECRETS = bytes(range(200, 232)), bytes(range(40, 72))
 SALT = bytes(range(100, 132))  # of their HPKE keys
+TOKEN = "fss-up-of-the-vectors"  # noqa: S105  # that uploads are sent with
 
 
 def named(name: str, count: int) -> bytes:
@@ -36,7 +37,7 @@ def _campaigns() -> dict[str, dict[str, Any]]:
             "epsilon": 0.1,
             "grid": whole,
             "scheme": "dpf",
-            "checked": False,
+            "check_keys": False,
             "reserve": 0.5,
             "unit": "d",
             "min_uploads": 10,
@@ -44,7 +45,7 @@ def _campaigns() -> dict[str, dict[str, Any]]:
             "closes": "2026-03-31T18:00:00Z",
             "admission": "invited",
         },
-        "small numbers": {"title": "x", "question": "x", "epsilon": 0.01, "grid": tiny, "max_instances": 1},
+        "small numbers": {"title": "x", "question": "x", "epsilon": 0.01, "grid": tiny, "max_values_per_person": 1},
         "weekly": {
             "title": "Waiting",
             "question": "How long?",
@@ -54,7 +55,7 @@ def _campaigns() -> dict[str, dict[str, Any]]:
             "waves": {
                 "every": "week",
                 "count": 52,
-                "pooled": [{"at": 26, "epsilon": 0.5}, {"at": "end", "epsilon": 0.25}],
+                "pooled": [{"through": 26, "epsilon": 0.5}, {"through": "end", "epsilon": 0.25}],
             },
         },
         "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "grid": whole, "scheme": "dpf"},
@@ -65,7 +66,9 @@ def _campaigns() -> dict[str, dict[str, Any]]:
     for name, fields in found.items():
         fields["id"] = page.text(_id(name))
     for name in ("risk", "checked points"):
-        found[name]["servers"] = [page.pledge(secret, b, _id(name), SALT) for b, secret in enumerate(SECRETS)]
+        found[name]["server_commitments"] = [
+            page.pledge(secret, b, _id(name), SALT) for b, secret in enumerate(SECRETS)
+        ]
     return found
 
 
@@ -87,7 +90,7 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     bits = page.domain_bits(len(fields.get("strata", ["all"])), len(thresholds))
     positions = [page.position(thresholds, stratum, value) for stratum, value in VALUES[name]]
     count = len(positions)
-    checked = fields.get("checked", True)
+    checked = fields.get("check_keys", True)
     rand = named(f"{name} rand", count * (184 if checked else 32))
     ids = [named(f"{name} upload {i}", 16) for i in range(count)]
     wave = 3 if "waves" in fields else 0
@@ -106,7 +109,7 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         "rand": rand.hex(),
         "ids": [i.hex() for i in ids],
         "envelopes": [data.hex() for data in envelopes],
-        **({"sealed": _sealed(name, fields, envelopes)} if "servers" in fields else {}),
+        **({"token": TOKEN, "sealed": _sealed(name, fields, envelopes)} if "server_commitments" in fields else {}),
         "wave": wave,
         "entries": [entry.hex() for entry in entries],
         "checksum": page.set_checksum(entries).hex(),
@@ -116,9 +119,9 @@ def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
 def _sealed(name: str, fields: dict[str, Any], envelopes: list[bytes]) -> list[str]:
     """As they travel to servers with these secrets."""
     keys = [page.x25519_public(page.hpke_secret(secret, "x25519", _id(name), SALT)) for secret in SECRETS]
-    assert [page.text(key) for key in keys] == [server["hpke_key"] for server in fields["servers"]]
+    assert [page.text(key) for key in keys] == [server["hpke_key"] for server in fields["server_commitments"]]
     ephemerals = [[named(f"{name} ephemeral {b} {part}", 32) for part in range(2)] for b in (0, 1)]
-    return [page.sealed_upload(keys[b], envelopes[b], ephemerals[b]).hex() for b in (0, 1)]
+    return [page.sealed_upload(keys[b], envelopes[b], TOKEN, ephemerals[b]).hex() for b in (0, 1)]
 
 
 def bad_envelopes(case: dict[str, Any]) -> list[dict[str, str]]:
@@ -182,17 +185,23 @@ def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
         "more at least than at most": {"min_uploads": 10, "max_uploads": 5},
         "closing before it opens": {"opens": "2026-03-02T00:00:00Z", "closes": "2026-03-01T00:00:00Z"},
         "a time without its zone": {"opens": "2026-03-02T00:00:00"},
-        "waves without their number": {"waves": {"every": "by hand", "pooled": []}},
+        "waves without their number": {"waves": {"every": "manual", "pooled": []}},
         "a pool after the last wave": {
-            "waves": {"every": "by hand", "count": 2, "pooled": [{"at": 3, "epsilon": 1.0}]}
+            "waves": {"every": "manual", "count": 2, "pooled": [{"through": 3, "epsilon": 1.0}]}
         },
         "waves by the week that open at no time": {"waves": {"every": "week", "count": 2, "pooled": []}},
-        "one server only": {"servers": fields["servers"][:1]},
+        "one server only": {"server_commitments": fields["server_commitments"][:1]},
         "a commitment of 31 bytes": {
-            "servers": [{**fields["servers"][0], "commitment": page.text(bytes(31))}, fields["servers"][1]]
+            "server_commitments": [
+                {**fields["server_commitments"][0], "commitment": page.text(bytes(31))},
+                fields["server_commitments"][1],
+            ]
         },
         "an HPKE key of 31 bytes": {
-            "servers": [{**fields["servers"][0], "hpke_key": page.text(bytes(31))}, fields["servers"][1]]
+            "server_commitments": [
+                {**fields["server_commitments"][0], "hpke_key": page.text(bytes(31))},
+                fields["server_commitments"][1],
+            ]
         },
         "HPKE keys of another KEM": {"kem": "mlkem768x25519"},
         "a KEM nobody knows": {"kem": "p256"},
@@ -247,7 +256,7 @@ def _bad_answers(data: bytes) -> list[dict[str, str]]:
         "another number of elements than it says": data[:80] + page.word(2) + data[88:],
         "an element of p": data[:-8] + page.word(page.P),
     }
-    wrong = [{"name": name, "code": "peer-mismatch", "answer": made.hex()} for name, made in changes.items()]
+    wrong = [{"name": name, "code": "invalid-peer-response", "answer": made.hex()} for name, made in changes.items()]
     other = data[:8] + bytes(32) + data[40:]
     return [*wrong, {"name": "another campaign's digest", "code": "digest-mismatch", "answer": other.hex()}]
 

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from campaign.noise.choice import mechanism
-from campaign.noise.paper_tree import ExactPaperTree, PaperTree
-from campaign.noise.slice_tree import SliceTree
+from fss_ecdf.campaign.noise.paper_tree import ExactPaperTree, PaperTree
+from fss_ecdf.campaign.noise.registry import mechanism
+from fss_ecdf.campaign.noise.slice_tree import SliceTree
 from tests.oracle.noise import Oracle
 
 CASES = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from harness.browser import MISSING, chromium, programs, trusting
-from harness.live import Pair
+from tests.harness.browser import MISSING, chromium, programs, trusting
+from tests.harness.server_pair import LivePair
 from tools.gallery.pictures import IMAGES, MOST_BYTES, PAGE, PICTURES, Picture, page
 from tools.gallery.screens import Screens
 from tools.gallery.studies import Studies
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     wanted = [picture for picture in PICTURES if not args.only or picture.name in args.only]
     args.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as pair:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder)) as pair:
         studies = Studies(pair, Path(folder))
         for picture in wanted:
             if not picture.screen:
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _look(wanted: list[Picture], studies: Studies, pair: Pair, out: Path) -> None:
+def _look(wanted: list[Picture], studies: Studies, pair: LivePair, out: Path) -> None:
     if not wanted:
         return
     if programs() is None:

@@ -56,7 +56,7 @@ PICTURES = (
         "Decision curve",
         "Does acting on the score do more good than treating all or none?",
         RISK,
-        "fss-analyst decision --plot decision.png",
+        "fss-analyst decision-curve --plot decision.png",
     ),
     Picture(
         "survival",
@@ -100,7 +100,7 @@ PICTURES = (
         "The party's page",
         "One file, no program to install: what would be sent is drawn on the party's own device first.",
         OPEN,
-        "fss-server campaign page $FSS_ID --out party.html",
+        "fss-server campaign party-page $FSS_CAMPAIGN_ID --out party.html",
         "party",
     ),
 )
@@ -120,8 +120,8 @@ def page() -> str:
 
 HEAD = """# Gallery
 
-Pictures that the system makes, each with its command. `make gallery` makes all of them again, from two live servers
-and simulated people: 2000 patients of `examples/risk-scores.csv`, 2000 of `examples/survival.csv` and 2000 in each
-wave, at epsilon = 1. Only colours are thinned out, so that the files are small. `docs/tutorial.md` leads up to such
-commands.
+Pictures that the system makes, each with its command. `make gallery` makes all of them again, from two live servers and
+simulated people: 2000 patients of `docs/examples/risk-scores.csv`, 2000 of `docs/examples/survival.csv` and 2000 in
+each wave, at epsilon = 1. Only colours are thinned out, so that the files are small. `docs/tutorial.md` leads up to
+such commands.
 """

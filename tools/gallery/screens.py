@@ -52,7 +52,7 @@ class Screens:
         self._wait(drawn, "the view is drawn")
 
     def _operator(self, picture: Picture) -> None:
-        name = self._studies.variables(picture.study)["FSS_ID"]
+        name = self._studies.variables(picture.study)["FSS_CAMPAIGN_ID"]
         self._wait(f"document.querySelector(`[data-id='{name}']`)", "the campaign is listed")
         self._driver.execute_script("document.querySelector(arguments[0]).click()", f"[data-id='{name}']")
         self._wait("document.querySelectorAll('#sites tbody tr').length > 1", "its sites are listed")
@@ -62,11 +62,18 @@ class Screens:
         self._studies.run(picture.study, picture.command)
         token = self._studies.variables(picture.study)["FSS_UPLOAD_TOKEN"]
         self._driver.get(f"{(self._studies.folder / 'party.html').as_uri()}#token={token}")
-        self._wait("document.getElementById('before').hidden", "both servers are asked")
-        self._driver.execute_script("document.querySelector('input[value=file]').click()")
-        values = self._studies.folder / "examples" / "risk-scores.csv"
+        self._wait("document.body.dataset.state === 'study'", "both servers are asked")
+        self._click("begin-file")
+        values = self._studies.folder / "docs" / "examples" / "risk-scores.csv"
         self._driver.find_element(By.ID, "file").send_keys(str(values))
+        self._wait("document.getElementById('file-read')", "the columns are shown")
+        header = values.read_text().splitlines()[0].split(",")
+        for id in (f"column-{header.index('score')}", f"group-column-{header.index('outcome')}", "review-button"):
+            self._click(id)
         self._wait("document.querySelectorAll('#histogram rect.bar').length", "the preview is drawn")
+
+    def _click(self, id: str) -> None:
+        self._driver.execute_script("document.getElementById(arguments[0]).click()", id)
 
     def _wait(self, script: str, what: str) -> None:
         end = time.monotonic() + PATIENCE_S

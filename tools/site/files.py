@@ -6,10 +6,7 @@ from pathlib import Path
 
 from tools.site.kinds import ROOT
 
-PACKAGES = (
-    *("fss", "campaign", "client", "web", "dealer", "servers", "analyst", "operators", "programs"),
-    *("harness", "bench", "tools"),
-)
+PACKAGES = ("fss", "fss_ecdf", "dealer", "servers", "analyst", "tests/harness", "bench", "tools")
 KINDS = (".py", ".c", ".h", ".js")
 
 

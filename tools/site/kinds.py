@@ -19,10 +19,12 @@ KINDS: dict[str, dict[str, str]] = {
     "Tutorial": {"tutorial.md": "One study, from idea to report"},
     "How to": {
         "how-to/plan.md": "Choose epsilon, grid and size",
-        "how-to/two-organisations.md": "Set up two organisations",
+        "how-to/two-organisations.md": "Run one server in each of two organisations",
         "how-to/sites.md": "Admit hospitals as sites",
+        "how-to/data-manager.md": "Prepare and upload a hospital's file",
         "how-to/check-page.md": "Check a party's page",
-        "how-to/python.md": "Take part and ask from Python",
+        "how-to/analyse.md": "Query a sealed campaign",
+        "how-to/python.md": "Upload and query from Python",
         "how-to/audit.md": "Audit a server",
         "how-to/backup.md": "Back up and restore",
         "operations.md": "Run two servers",
@@ -33,6 +35,8 @@ KINDS: dict[str, dict[str, str]] = {
         "campaigns.md": "Campaigns",
         "protocol.md": "Protocol",
         "specification.md": "Specification",
+        "compatibility.md": "Compatibility",
+        "data-model.md": "Data model",
     },
     "Explanation": {
         "privacy.md": "Privacy",

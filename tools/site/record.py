@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from campaign.envelopes import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE
-from campaign.sealed_uploads import seal_upload
-from campaign.spec import Campaign
-from client.tokens import hash_token, new_token
-from harness.live import Pair, envelopes, name, pledges
+from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES, UPLOAD_ID_BYTES, UPLOAD_TYPE
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.sealed_uploads import seal_upload
+from fss_ecdf.net.tokens import hash_token, new_token
+from tests.harness.server_pair import LivePair, commitments, envelopes, name
 from tools.site.reference import EXAMPLES
 
 SITE = "0123456789abcdef" * 2
@@ -27,9 +27,9 @@ FIELDS = {
 }
 
 
-def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
+def record(pair: LivePair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     """Every public route once, as a study goes: what was asked, and what server 0 answered."""
-    campaign = Campaign.from_dict({**FIELDS, "id": campaign_id, "servers": pledges(campaign_id)})
+    campaign = Campaign.from_dict({**FIELDS, "id": campaign_id, "server_commitments": commitments(campaign_id)})
     token = pair.upload_tokens[campaign.id] = new_token("upload")
     fields = campaign.model_dump(mode="json", by_alias=True)
     body = {"campaign": fields, "upload_token": hash_token(token), "invitations": []}
@@ -49,20 +49,20 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
         ask("GET", path)
     for role in (0, 1):
         pair.plant(role, campaign.id)
-    ask("GET", "/v1/pledges/{cid}", "operator")
+    ask("GET", "/v1/commitments/{cid}", "operator")
     for role in (1, 0):
         ask("POST", "/v1/campaigns", "operator", role, json=body)
     ask("GET", "/v1/campaigns", "operator")
     ask("GET", "/v1/campaigns/{cid}")
     for role, data in enumerate(envelopes(campaign, np.arange(40) % 13)):
-        headers, sealed = {"Content-Type": UPLOAD_TYPE}, seal_upload(campaign, role, data)
+        headers, sealed = {"Content-Type": UPLOAD_TYPE}, seal_upload(campaign, role, data, token)
         ask("POST", "/v1/campaigns/{cid}/uploads", "upload", role, content=sealed, headers=headers)
         first = data[UPLOAD_HEADER_BYTES:][:UPLOAD_ID_BYTES]
         ask("POST", "/v1/campaigns/{cid}/uploads/withdraw", "upload", role, content=first)
     pair.agree(campaign, 0)
     ask("DELETE", "/v1/campaigns/{cid}/seal", "operator")
     _freeze(pair, campaign)
-    ask("POST", "/v1/campaigns/{cid}/reopen", "operator")
+    ask("POST", "/v1/campaigns/{cid}/unfreeze", "operator")
     for role in (1, 0):
         if role:
             pair.agree(campaign, role)
@@ -70,7 +70,7 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
             ask("POST", "/v1/campaigns/{cid}/seal", "operator")
     pair.wait_ready(campaign)
     ask("GET", "/v1/campaigns/{cid}/status", "operator")
-    ask("POST", "/v1/campaigns/{cid}/confirm", "operator")
+    ask("POST", "/v1/campaigns/{cid}/discard-excluded", "operator")
     ask("GET", "/v1/campaigns/{cid}/ecdf", "analyst", query="?at=0.25,0.5&stratum=event")
     ask("GET", "/v1/campaigns/{cid}/curve", "analyst")
     ask("POST", "/v1/campaigns/{cid}/groups", "analyst", json={"upper_ends": [0.5, 1.0], "epsilon": 0.25})
@@ -82,7 +82,7 @@ def record(pair: Pair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     return seen
 
 
-def _freeze(pair: Pair, campaign: Campaign) -> None:
+def _freeze(pair: LivePair, campaign: Campaign) -> None:
     """A sealing that came half-way: server 1 is frozen."""
     pair.agree(campaign, 1)
     token = (pair.folder / "server0" / "peer.token").read_text().strip()
@@ -90,17 +90,23 @@ def _freeze(pair: Pair, campaign: Campaign) -> None:
         assert client.post(f"/v1/peer/campaigns/{name(campaign)}/freeze").is_success
 
 
-def _ask_about_waves(ask: Callable[..., None], pair: Pair, campaign_id: bytes) -> None:
-    pooled = [{"at": "end", "epsilon": 0.25}]
-    fields = {**FIELDS, "id": campaign_id, "servers": pledges(campaign_id), "reserve": 0.0, "epsilon": 0.5}
-    study = Campaign.from_dict({**fields, "waves": {"every": "by hand", "count": 2, "pooled": pooled}})
+def _ask_about_waves(ask: Callable[..., None], pair: LivePair, campaign_id: bytes) -> None:
+    pooled = [{"through": "end", "epsilon": 0.25}]
+    fields = {
+        **FIELDS,
+        "id": campaign_id,
+        "server_commitments": commitments(campaign_id),
+        "reserve": 0.0,
+        "epsilon": 0.5,
+    }
+    study = Campaign.from_dict({**fields, "waves": {"every": "manual", "count": 2, "pooled": pooled}})
     pair.create(study)
     pair.upload_values(study, np.arange(20) % 13)
     ask("GET", "/v1/campaigns/{cid}/waves", "analyst", of=study)
 
 
-def _ask_about_sites(ask: Callable[..., None], pair: Pair, campaign_id: bytes) -> None:
-    fields = {**FIELDS, "id": campaign_id, "servers": pledges(campaign_id), "admission": "sites"}
+def _ask_about_sites(ask: Callable[..., None], pair: LivePair, campaign_id: bytes) -> None:
+    fields = {**FIELDS, "id": campaign_id, "server_commitments": commitments(campaign_id), "admission": "sites"}
     study = Campaign.from_dict(fields)
     body = {"campaign": study.model_dump(mode="json", by_alias=True)}
     pair.plant(0, campaign_id)
@@ -131,5 +137,5 @@ def _example(method: str, path: str, kind: str, more: dict[str, Any], response: 
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder, Pair(Path(folder)) as live:
+    with tempfile.TemporaryDirectory() as folder, LivePair(Path(folder)) as live:
         EXAMPLES.write_text(json.dumps(record(live, bytes(range(32))), indent=1) + "\n")

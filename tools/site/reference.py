@@ -13,12 +13,12 @@ from fastapi import FastAPI
 
 import analyst.cli
 import dealer.cli
-import programs.server
-from campaign.errors import problems
-from campaign.grid import ExplicitGrid, LinearGrid, LogGrid
-from campaign.pledges import Pledge
-from campaign.spec import Campaign
-from campaign.waves import Pooled, Waves
+import fss_ecdf.cli.server
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.commitments import ServerCommitment
+from fss_ecdf.campaign.errors import problems
+from fss_ecdf.campaign.grid import ExplicitGrid, LinearGrid, LogGrid
+from fss_ecdf.campaign.waves import Pooled, Waves
 from servers.api.app import ROUTES
 from servers.api.reference import Body, Field, Operation, operations
 from tools.site import files
@@ -26,9 +26,17 @@ from tools.site.kinds import DOCS
 from tools.site.signatures import signature
 
 EXAMPLES = DOCS / "examples.json"
-PARSERS = {"fss-server": programs.server, "fss-dealer": dealer.cli, "fss-analyst": analyst.cli}
+PARSERS = {"fss-server": fss_ecdf.cli.server, "fss-dealer": dealer.cli, "fss-analyst": analyst.cli}
 # What a program of somebody else may rely on.
-MODULES = ("analyst", "dealer", "campaign.spec", "campaign.noise.planning", "fss.dcf", "fss.dpf", "fss.field")
+MODULES = (
+    "analyst",
+    "dealer",
+    "fss_ecdf.campaign.campaign",
+    "fss_ecdf.campaign.noise.planning",
+    "fss.dcf",
+    "fss.dpf",
+    "fss.field",
+)
 
 
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -119,7 +127,7 @@ def campaign_fields() -> str:
         ("Explicit grid", ExplicitGrid),
         ("Waves", Waves),
         ("Pooled releases of waves", Pooled),
-        ("Pledges of servers", Pledge),
+        ("Pledges of servers", ServerCommitment),
     ):
         parts.append(_model(f"## {title}\n", model))
     return "\n".join(parts)

@@ -49,7 +49,15 @@ def _parts(parameters: list[inspect.Parameter]) -> list[str]:
 
 
 def _types(item: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations by parameter, and that of what is returned; of a class, of its __init__ or its fields."""
+    """Annotations by parameter, and that of what is returned; of a class also those of the classes it comes from."""
+    known: dict[str, Any] = {}
+    for one in reversed(item.__mro__) if isinstance(item, type) else (item,):
+        known |= _own_types(one)
+    return known
+
+
+def _own_types(item: Callable[..., Any]) -> dict[str, Any]:
+    """Those in its source; of a class, of its __init__ or its fields."""
     try:
         (node,) = ast.parse(textwrap.dedent(inspect.getsource(item))).body
     except (OSError, TypeError):

@@ -7,7 +7,7 @@ from typing import Protocol
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from campaign.errors import Problem
+from fss_ecdf.campaign.errors import Problem
 from servers.storage.dialects import postgres, sqlite
 
 

@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from campaign.errors import Problem, StorageBusy, StorageFull
+from fss_ecdf.campaign.errors import Problem, StorageBusy, StorageFull
 
 try:
     import psycopg

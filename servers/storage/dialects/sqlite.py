@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from campaign.errors import Problem, StorageBusy, StorageFull
+from fss_ecdf.campaign.errors import Problem, StorageBusy, StorageFull
 
 ALONE = True
 ERRORS: tuple[type[Exception], ...] = (DBAPIError, sqlite3.Error)

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("agreed", sa.Boolean, nullable=False),
         sa.Column("sealed_count", sa.Integer),
         sa.Column("sealed_set", sa.LargeBinary(32)),
-        sa.Column("orphans", sa.Integer),
+        sa.Column("unmatched", sa.Integer),
         sa.Column("rejected", sa.Integer, nullable=False),
         sa.Column("checked_set", sa.LargeBinary(32)),
         sa.Column("key_file", sa.LargeBinary(32)),

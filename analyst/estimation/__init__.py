@@ -1,0 +1,1 @@
+"""From noisy counts to estimates and their errors."""

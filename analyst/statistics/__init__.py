@@ -1,0 +1,1 @@
+"""One file a statistic, and what it is computed from."""

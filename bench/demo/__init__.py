@@ -1,1 +1,0 @@
-"""Forty simulated hospitals."""

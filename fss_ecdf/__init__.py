@@ -1,0 +1,1 @@
+"""What all roles share: campaigns, network, pages, the operators' commands."""

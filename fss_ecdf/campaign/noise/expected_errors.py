@@ -1,0 +1,63 @@
+"""What a campaign will be good for, before anybody uploads: errors of its statistics for an expected n.
+
+By both servers' noise alone, for values spread evenly over the grid, in strata of expected proportions: the errors of
+the rarest stratum, relative to its own number of values. Sampling error is not counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidCampaign
+from fss_ecdf.campaign.noise.mechanism import CURVE_BITS
+from fss_ecdf.campaign.noise.proportions import BINS, Layout, area_error, check_proportions
+
+__all__ = ["BINS", "ExpectedErrors", "asked_by_points", "campaign_errors"]
+
+
+@dataclass(frozen=True)
+class ExpectedErrors:
+    """Standard errors: of fractions of the rarest stratum's values, of its quantiles in steps, of the AUC."""
+
+    n: int
+    point: float
+    band: float
+    quantile_steps: float
+    bin_share: float
+    total_share: float
+    auc: float | None
+
+
+def campaign_errors(
+    campaign: Campaign, expected: Sequence[int], proportions: Sequence[float] | None = None
+) -> list[ExpectedErrors]:
+    """For each n. Noise does not depend on n, so that all errors are proportional to 1 / n.
+
+    `proportions`: the expected share of each stratum; equal ones unless they are given. The AUC is that of the rarest
+    stratum against the largest.
+    """
+    if not expected or min(expected) < 1:
+        raise InvalidCampaign(f"a plan needs at least 1 value, got n = {min(expected, default=0)}")
+    shares = check_proportions(proportions, len(campaign.strata))
+    layout = Layout(campaign.noise, campaign.grid.size, 1 << campaign.grid.bits, len(shares))
+    rarest = len(shares) - 1 - shares[::-1].index(min(shares))
+    largest = shares.index(max(shares))
+    errors, share = layout.errors(rarest), shares[rarest]
+    area = area_error(layout, largest, rarest, (shares[largest], share)) if len(shares) > 1 else None
+    return [
+        ExpectedErrors(
+            n=n,
+            point=errors.point / (n * share),
+            band=errors.band / (n * share),
+            quantile_steps=errors.point / (n * share) * campaign.grid.size,
+            bin_share=errors.bin / (n * share),
+            total_share=errors.total / (n * share),
+            auc=None if area is None else area / n,
+        )
+        for n in expected
+    ]
+
+
+def asked_by_points(campaign: Campaign) -> bool:
+    """Whether no whole curve is ever made of it, by servers as they come."""
+    return campaign.bits > CURVE_BITS

@@ -1,0 +1,176 @@
+"""fss-server campaign preview: expected errors and cost of a campaign, before it exists."""
+
+import os
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from fss import SCHEMES
+from fss.generate import RAND_BYTES
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.noise.expected_errors import BINS, ExpectedErrors, asked_by_points, campaign_errors
+from fss_ecdf.campaign.noise.mechanism import CURVE_BITS
+from fss_ecdf.campaign.sealed_uploads import sealed_bytes
+
+POINTS = 14  # in one question to servers with any number of uploads
+LEVELS = 5  # of quantiles that are usually asked for
+_SECONDS = 0.2  # that a measurement should take
+
+
+def lines(campaign: Campaign, wanted: list[int] | None, proportions: list[float] | None = None) -> Iterator[str]:
+    """All of it, as an operator reads it; for min_uploads and ten times as many, if no n is wanted."""
+    expected = wanted or [campaign.min_uploads, 10 * campaign.min_uploads]
+    grid, unit = campaign.grid, f" {campaign.unit}" if campaign.unit else ""
+    yield f"{campaign.title}: this is a valid campaign"
+    yield f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
+    yield f"  strata    {len(campaign.strata)}, together 2^{campaign.bits} positions"
+    yield f"  privacy   epsilon {campaign.epsilon:g} for the curve, {campaign.reserve:g} in reserve"
+    if campaign.waves is not None:
+        yield f"  waves     {campaign.waves.describe()}"
+        yield f"  consent   epsilon {campaign.total_epsilon:g} in all for whoever joins the first wave"
+        yield "            a wave with fewer than min_uploads is released with the next; below, n is that of one wave"
+    yield "\nstandard errors by the noise, for values spread evenly over the grid" + _of_strata(campaign, proportions)
+    found = campaign_errors(campaign, expected, proportions)
+    yield from _table(campaign, found)
+    yield "\ncosts"
+    yield from costs(campaign, expected)
+    yield "\nwhat can be asked"
+    for question, answer in questions(campaign, found[-1]):
+        yield f"  {question:<28} {answer}"
+
+
+def _of_strata(campaign: Campaign, proportions: list[float] | None) -> str:
+    if len(campaign.strata) == 1:
+        return ""
+    if proportions is None:
+        return ", in strata of equal size;\nrare ones have larger errors: give the expected proportions (--proportions)"
+    return f",\nin the rarest stratum, which has {min(proportions):.2%} of them"
+
+
+def _table(campaign: Campaign, found: list[ExpectedErrors]) -> Iterator[str]:
+    rows = {
+        "values in all, n": [f"{o.n}" for o in found],
+        "a point of the curve": [f"{o.point:.2%}" for o in found],
+        "the whole curve, 95 %": [f"{o.band:.2%}" for o in found],
+        "a quantile": [quantile_words(campaign, o) for o in found],
+        f"a bin of {BINS}": [f"{o.bin_share:.2%}" for o in found],
+    }
+    if found[0].auc is not None:
+        rows["AUC of two strata"] = [f"{o.auc:.4f}" for o in found]
+    for name, cells in rows.items():
+        yield f"  {name:<28}" + "".join(f"{cell:>22}" for cell in cells)
+
+
+def quantile_words(campaign: Campaign, of: ExpectedErrors) -> str:
+    """In the value's own unit where the grid is even, else in steps."""
+    if of.quantile_steps > campaign.grid.size / 4:
+        return "cannot be told"
+    if campaign.grid.kind == "linear" and campaign.grid.values != "date":
+        return f"{of.quantile_steps * campaign.grid.step:.3g} {campaign.unit}".rstrip()
+    return f"{of.quantile_steps:.1f} steps" if campaign.grid.kind != "linear" else f"{of.quantile_steps:.1f} days"
+
+
+def costs(campaign: Campaign, expected: list[int]) -> Iterator[str]:
+    """Bytes exactly, seconds as measured on this machine, on one core."""
+    n = expected[-1]
+    yield f"  {'a party sends':<28} {sealed_bytes(campaign, 1)} bytes to each server for one value"
+    keys = campaign.key_type(0).key_bytes * n
+    yield f"  {'each server keeps':<28} {_size(keys)} of keys for n = {n}"
+    if not asked_by_points(campaign):
+        seconds = _measured(campaign, None) * n
+        memory = _size(8 << campaign.bits)
+        yield f"  {'each server computes':<28} {_time(seconds)} once, on one core of this machine; curve {memory}"
+        return
+    seconds, asked = _measured(campaign, POINTS) * n, quantile_questions(campaign)
+    yield f"  {'each server computes':<28} {_time(seconds)} for a question of {POINTS} points, on one core"
+    yield f"  {f'{LEVELS} quantiles cost':<28} at most {asked} questions, {_time(asked * seconds)} in all"
+
+
+def quantile_questions(campaign: Campaign) -> int:
+    """At most: five searches for each level, for itself and both ends of two intervals, one point a bit, in batches."""
+    return 1 + campaign.grid.bits * -(-5 * LEVELS // POINTS)
+
+
+def _measured(campaign: Campaign, points: int | None) -> float:
+    """Seconds for one key: the whole domain, or so many points."""
+    scheme = SCHEMES[campaign.scheme]
+    count, domain = 8, 1 << campaign.bits
+    while True:
+        rand = os.urandom(count * RAND_BYTES)
+        keys, _ = scheme.gen(np.arange(count) % domain, bits=campaign.bits, binder=bytes(32), rand=rand)
+        start = time.perf_counter()
+        if points is None:
+            scheme.sum_over_domain(keys)
+        else:
+            scheme.sum_at_points(keys, np.arange(points) * (domain // points))
+        took = time.perf_counter() - start
+        if took > _SECONDS or count >= 1 << 14:
+            return took / count
+        count *= 4
+
+
+def questions(campaign: Campaign, best: ExpectedErrors) -> Iterator[tuple[str, str]]:
+    """Each with yes, or why not and what to change."""
+    small, two = not asked_by_points(campaign), len(campaign.strata) == 2
+    shrink = f"no: {_smaller(campaign)}"
+    if not SCHEMES[campaign.scheme].is_cumulative and not small:
+        yield "anything at all", f'no: {_smaller(campaign)}; or take scheme = "dcf", which answers points'
+        return
+    clear = best.total_share < 0.5
+    few = "no: a stratum's total is lost in the noise: fewer strata, more parties or a larger epsilon"
+    search = "yes" if small else f"yes, by asking points: at most {quantile_questions(campaign)} questions for {LEVELS}"
+    yield "points of the curve", "yes" if clear else few
+    yield "quantiles", search if clear else few
+    yield "histograms", ("yes" if small else "yes, by asking points") if clear else few
+    yield "mean, summary, Lorenz", ("yes" if small else shrink) if clear else few
+    if campaign.kind == "survival":
+        yield "survival", "yes" if small else shrink
+        return
+    yield "survival", 'no: it needs kind = "survival" and strata "event" and "censored"'
+    enough = len(campaign.strata) > 1
+    pairs = ("yes" if two else "yes, of two strata that are named") if enough else "no: it needs two strata"
+    yield "comparison, ROC, AUC", pairs if small or not enough else shrink
+    yield "calibration, decision curve", _calibration(campaign) or ("yes" if small else shrink)
+    spend = _calibration(campaign) or ("no: reserve = 0 leaves nothing to spend" if not campaign.reserve else "")
+    yield "calibration by Algorithm 2", spend or ("yes" if small else shrink)
+
+
+def _calibration(campaign: Campaign) -> str:
+    """Why scores cannot be compared with outcomes; nothing if they can."""
+    if len(campaign.strata) < 2:
+        return "no: it needs two strata, without and with the event"
+    ends = campaign.grid.thresholds(np.array([0, campaign.grid.size - 1]))
+    if campaign.grid.values != "float" or ends[0] < 0 or ends[1] > 1:
+        return "no: values are not probabilities; a grid from 0 to 1 has them"
+    return ""
+
+
+def _smaller(campaign: Campaign) -> str:
+    """How to get below the size up to which servers make whole curves."""
+    most = 1 << (CURVE_BITS - campaign.stratum_bits)
+    why = f"2^{campaign.bits} positions are more than 2^{CURVE_BITS}"
+    grid = campaign.grid
+    if grid.kind == "linear":
+        first, last = grid.thresholds(np.array([0, grid.size - 1]))
+        return f"{why}; take a step of at least {_round_up((last - first) / (most - 1)):g}, or fewer strata"
+    return f"{why}; take at most {most} thresholds, or fewer strata"
+
+
+def _round_up(x: float) -> float:
+    """To 1, 2 or 5 and zeros."""
+    power = 10.0 ** np.floor(np.log10(x))
+    return float(next(m * power for m in (1, 2, 5, 10) if m * power >= x * (1 - 1e-9)))
+
+
+def _size(count: int) -> str:
+    for unit, each in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= each:
+            return f"{count / each:.3g} {unit}"
+    return f"{count} bytes"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

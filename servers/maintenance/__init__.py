@@ -1,0 +1,1 @@
+"""Keeping one server well: diagnostics, backup, restore, recovery, rotation of tokens."""
