@@ -34,7 +34,9 @@ export class Campaign {
     this.grid = readGrid(fields.get("grid"));
     this.bits = bitsFor(this.strata.length) + this.grid.bits;
     if (this.bits > 32) throw new Refusal("badCampaign", { field: "grid" });
-    this.checked = this.read("check_keys", (found) => (typeof (found ?? false) === "boolean" ? (found ?? false) : fail()));
+    this.checked = this.read("check_keys", (found) =>
+      typeof (found ?? false) === "boolean" ? (found ?? false) : fail(),
+    );
     if (this.checked && this.bits > MAX_CHECKED_BITS) throw new Refusal("badCampaign", { field: "check_keys" });
     this.pooled = this.read("waves", pooledOf);
     this.admission = String(fields.get("admission") ?? "open");

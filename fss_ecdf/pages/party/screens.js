@@ -202,7 +202,9 @@ function details(page) {
     paragraph(page.say("promise", { factor: Number(Math.exp(campaign.totalEpsilon).toPrecision(2)) }), {
       id: "promise",
     }),
-    ...(campaign.max_values_per_person > 1 ? [paragraph(page.say("many", { count: campaign.max_values_per_person }))] : []),
+    ...(campaign.max_values_per_person > 1
+      ? [paragraph(page.say("many", { count: campaign.max_values_per_person }))]
+      : []),
     definitions([
       [page.say("server0"), mono("server0", about.urls[0])],
       [page.say("server1"), mono("server1", about.urls[1])],
