@@ -14,6 +14,7 @@ from fss.proof import Proofs
 from fss_ecdf.campaign.array_inputs import Strata, Values
 from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, encode_rows, hash_rows, stored_bytes
 from fss_ecdf.campaign.campaign import Campaign, Positions
+from fss_ecdf.campaign.contribution import ONE_KEY, Contribution
 from fss_ecdf.campaign.sealed_uploads import seal_upload
 
 Rand = Callable[[int], bytes]
@@ -28,13 +29,13 @@ class KeyPairs:
     ids: NDArray[np.uint8]
     keys: tuple[KeyBatch, KeyBatch]
     proofs: tuple[Proofs, Proofs] | None = None
-    wave: int = 0
+    contribution: Contribution = ONE_KEY
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        return f"<Shared {len(self)} values, {self.key_bytes} bytes to each server>"
+        return f"<KeyPairs {len(self)} values, {self.key_bytes} bytes to each server>"
 
     @property
     def key_bytes(self) -> int:
@@ -43,7 +44,7 @@ class KeyPairs:
     def envelope(self, server: int, part: slice = slice(None)) -> bytes:
         """What one server gets of some of the values."""
         others, stored = self._hashes[1 - server][part], self._stored[server][part]
-        return encode_rows(self.campaign, self.keys[server].type, self.wave, self.ids[part], others, stored)
+        return encode_rows(self.campaign, self.keys[server].type, self.contribution, self.ids[part], others, stored)
 
     def sealed(self, server: int, token: str, part: slice = slice(None)) -> bytes:
         """The same, encrypted to that server: what travels with this token."""
@@ -89,8 +90,9 @@ def key_rand_bytes(campaign: Campaign) -> int:
 def make_keys_at(placed: Positions, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8], wave: int) -> KeyPairs:
     """The keys that this randomness makes; the same again for the same, so use it for no other positions."""
     scheme, bits, binder = SCHEMES[campaign.scheme], campaign.bits, campaign.id
+    contribution = Contribution(campaign.scheme, wave=wave)
     if not campaign.check_keys:
         keys = scheme.gen(placed.positions, bits=bits, binder=binder, rand=rand)
-        return KeyPairs(campaign, placed, ids, keys, None, wave)
+        return KeyPairs(campaign, placed, ids, keys, None, contribution)
     keys, proofs = scheme.gen_proved(placed.positions, bits=bits, binder=binder, rand=rand)
-    return KeyPairs(campaign, placed, ids, keys, proofs, wave)
+    return KeyPairs(campaign, placed, ids, keys, proofs, contribution)

@@ -21,6 +21,7 @@ from fss_ecdf.campaign.binary_messages import (
     upload_rows,
 )
 from fss_ecdf.campaign.campaign import Campaign, Positions
+from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import InvalidPeerResponse, Problem
 from fss_ecdf.campaign.json_messages import CheckMessagesQuery, read
 from fss_ecdf.campaign.sealed_uploads import open_first, open_upload, part_info, seal_upload, sealed_bytes, token_digest
@@ -198,8 +199,8 @@ def test_envelopes(case: dict[str, Any], backend: str) -> None:
     for server in (0, 1):
         decoded = decode_uploads(bytes.fromhex(case["envelopes"][server]), campaign, server)
         assert decoded.ids.tobytes().hex() == "".join(case["ids"])
-        wave, rows = upload_rows(bytes.fromhex(case["envelopes"][server]), campaign, server)
-        assert wave == case["wave"]
+        contribution, rows = upload_rows(bytes.fromhex(case["envelopes"][server]), campaign, server)
+        assert contribution == Contribution(campaign.scheme, wave=case["wave"])
         assert [(i + leaf).hex() for i, leaf, _ in rows] == case["entries"]
     assert set_checksum(bytes.fromhex("".join(sorted(case["entries"])))).hex() == case["checksum"]
 

@@ -3,9 +3,9 @@
 What is accepted has exactly one form: the right length, nothing left over, canonical numbers; what was decoded encodes
 to the same bytes.
 
-    upload   "FSSU" version party kind 0 digest(32) wave(4) count(4) people(8) key_bytes(4) proof_bytes(4),
+    upload   "FSSU" version server kind 0 digest(32) wave(4) count(4) people(8) key_bytes(4) proof_bytes(4),
              then count x (id(16) other(32) key proof)
-    shares   "FSSS" version party 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)
+    shares   "FSSS" version server 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)
 
 Numbers are little-endian. `kind` is 0: keys, of one person each. `proof_bytes` is 0, or the size of the proof
 (`fss/proof.py`) that each key has beside it. `other` is the SHA-256 of key and proof that the other server gets: by it
@@ -24,6 +24,7 @@ from fss import FssError, KeyBatch, KeyType, field
 from fss.field import Words
 from fss.proof import Proofs, proof_bytes
 from fss_ecdf.campaign.campaign import Campaign, check_digest
+from fss_ecdf.campaign.contribution import HASH_BYTES, ONE_KEY, Contribution
 from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidUpload
 
 UPLOAD_TYPE = "application/vnd.fss-ecdf.upload"
@@ -32,14 +33,10 @@ SHARES_TYPE = "application/vnd.fss-ecdf.shares"
 UPLOAD_VERSION = 4
 VERSION = 1
 UPLOAD_ID_BYTES = 16
-HASH_BYTES = 32
-KEYS = 0  # the kind of an upload
-PEOPLE = 1  # that one key stands for
+KINDS = {"dcf": 0, "dpf": 0}  # of an envelope, by the scheme of its uploads
 
 _UPLOAD = struct.Struct("<4sBBBB32sIIQII")
 UPLOAD_HEADER_BYTES = _UPLOAD.size
-_LEAF_CONTEXT = b"fss-ecdf set leaf 1\n"
-_LEAF_ABOUT = struct.Struct("<IQ")
 _SHARES = struct.Struct("<4sBBH32s32sQQ")
 
 Bytes = NDArray[np.uint8]
@@ -47,17 +44,6 @@ Bytes = NDArray[np.uint8]
 
 # An upload's id, its leaf, and what opens that: the bytes of its key and proof, then the hash of the other server's.
 Row = tuple[bytes, bytes, bytes]
-
-
-def leaf(upload_id: bytes, wave: int, people: int, hashes: tuple[bytes, bytes]) -> bytes:
-    """What stands for an upload in its set: its id, its wave, how many people it is of, and both servers' shares."""
-    return hashlib.sha256(_LEAF_CONTEXT + upload_id + _LEAF_ABOUT.pack(wave, people) + b"".join(hashes)).digest()
-
-
-def opened_leaf(upload_id: bytes, wave: int, opening: bytes, server: int) -> bytes:
-    """The leaf of an upload of one person, from what one server stores of it: its share, and the other one's hash."""
-    hashes = hashlib.sha256(opening[:-HASH_BYTES]).digest(), opening[-HASH_BYTES:]
-    return leaf(upload_id, wave, PEOPLE, hashes if server == 0 else hashes[::-1])
 
 
 @dataclass(frozen=True)
@@ -71,10 +57,10 @@ class Uploads:
     keys: KeyBatch
     others: Bytes
     proofs: Proofs | None = None
-    wave: int = 0
+    contribution: Contribution = ONE_KEY
 
     def __repr__(self) -> str:
-        return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes for wave {self.wave}>"
+        return f"<Uploads {len(self.keys)} of {self.keys.type.key_bytes} bytes for wave {self.contribution.wave}>"
 
 
 def stored_bytes(keys: KeyBatch, proofs: Proofs | None) -> Bytes:
@@ -94,14 +80,17 @@ def hash_rows(rows: Bytes) -> Bytes:
 
 def encode_uploads(campaign: Campaign, uploads: Uploads) -> bytes:
     stored, type = stored_bytes(uploads.keys, uploads.proofs), uploads.keys.type
-    return encode_rows(campaign, type, uploads.wave, uploads.ids, uploads.others, stored)
+    return encode_rows(campaign, type, uploads.contribution, uploads.ids, uploads.others, stored)
 
 
-def encode_rows(campaign: Campaign, type: KeyType, wave: int, ids: Bytes, others: Bytes, stored: Bytes) -> bytes:
+def encode_rows(
+    campaign: Campaign, type: KeyType, contribution: Contribution, ids: Bytes, others: Bytes, stored: Bytes
+) -> bytes:
     """An envelope of what a server stores (`stored_bytes`), for who has made that already."""
     count, sizes = len(stored), (type.key_bytes, stored.shape[1] - type.key_bytes)
-    about = UPLOAD_VERSION, type.server, KEYS, 0, campaign.digest, wave, count, PEOPLE * count
-    return _UPLOAD.pack(b"FSSU", *about, *sizes) + np.concatenate([ids, others, stored], axis=1).tobytes()
+    kind, people = KINDS[contribution.scheme], contribution.people * count
+    header = UPLOAD_VERSION, type.server, kind, 0, campaign.digest, contribution.wave, count, people
+    return _UPLOAD.pack(b"FSSU", *header, *sizes) + np.concatenate([ids, others, stored], axis=1).tobytes()
 
 
 def row_bytes(campaign: Campaign) -> int:
@@ -117,9 +106,9 @@ def upload_bytes(campaign: Campaign, count: int) -> int:
 
 @dataclass(frozen=True)
 class UploadHeader:
-    """What an envelope says before its rows."""
+    """What an envelope says before its rows: what each of them brings, and how many there are."""
 
-    wave: int
+    contribution: Contribution
     count: int
 
 
@@ -127,25 +116,26 @@ def upload_header(data: bytes, campaign: Campaign, server: int) -> UploadHeader:
     """The header of an envelope for one server, or an error where it is wrong. What follows it is not looked at."""
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
-    magic, version, given_party, kind, zero, digest, wave, count, people, *sizes = _UPLOAD.unpack_from(data)
-    expected = campaign.key_type(server)
+    magic, version, given_server, kind, zero, digest, wave, count, people, *sizes = _UPLOAD.unpack_from(data)
+    expected, contribution = campaign.key_type(server), Contribution(campaign.scheme, wave=wave)
     if magic != b"FSSU" or version != UPLOAD_VERSION:
         raise InvalidUpload(f"this is not an upload of version {UPLOAD_VERSION}")
     check_digest(campaign.digest, digest)
-    if given_party != server:
-        raise InvalidUpload(f"this upload is for server {given_party}, but was sent to server {server}")
-    if (kind, zero) != (KEYS, 0):
-        raise InvalidUpload(f"uploads of this campaign are keys, of kind {KEYS}; this one is of kind {kind}")
+    if given_server != server:
+        raise InvalidUpload(f"this upload is for server {given_server}, but was sent to server {server}")
+    keys = KINDS[contribution.scheme]
+    if (kind, zero) != (keys, 0):
+        raise InvalidUpload(f"uploads of this campaign are keys, of kind {keys}; this one is of kind {kind}")
     if sizes[0] != expected.key_bytes:
         raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {sizes[0]}")
     proof_size = proof_bytes(expected) if campaign.check_keys else 0
     if sizes[1] != proof_size:
         raise InvalidUpload(f"proofs of this campaign have {proof_size} bytes, the upload says {sizes[1]}")
-    if not count or people != PEOPLE * count:
+    if not count or people != contribution.people * count:
         raise InvalidUpload(f"each key is of one person; the upload says {count} keys of {people} people")
     if wave > campaign.last_wave or (campaign.waves is not None and not wave):
         raise InvalidUpload(f"this campaign has no wave {wave}")
-    return UploadHeader(wave, count)
+    return UploadHeader(contribution, count)
 
 
 def _whole(data: bytes, campaign: Campaign, server: int) -> UploadHeader:
@@ -172,24 +162,24 @@ def decode_uploads(data: bytes, campaign: Campaign, server: int) -> Uploads:
         proofs = Proofs.from_bytes(rows[:, end:].tobytes(), expected) if campaign.check_keys else None
     except FssError as error:
         raise InvalidUpload(str(error)) from None
-    return Uploads(ids, keys, others, proofs, header.wave)
+    return Uploads(ids, keys, others, proofs, header.contribution)
 
 
-def upload_rows(data: bytes, campaign: Campaign, server: int) -> tuple[int, list[Row]]:
-    """The wave of an envelope, and each upload as a server stores it: id, leaf, and what opens the leaf."""
+def upload_rows(data: bytes, campaign: Campaign, server: int) -> tuple[Contribution, list[Row]]:
+    """What each upload of an envelope brings, and each as a server stores it: id, leaf, and what opens the leaf."""
     header = _whole(data, campaign, server)
     size, rows, sha256 = row_bytes(campaign), list[Row](), hashlib.sha256
-    context, about = _LEAF_CONTEXT, _LEAF_ABOUT.pack(header.wave, PEOPLE)
-    for start in range(_UPLOAD.size, len(data), size):  # a million times: `opened_leaf`, without its calls
+    before, behind = header.contribution.leaf_parts
+    for start in range(_UPLOAD.size, len(data), size):  # a million times: `Contribution.opened_leaf`, without its calls
         upload_id = data[start : (other := start + UPLOAD_ID_BYTES)]
         theirs, key = data[other : (at := other + HASH_BYTES)], data[at : start + size]
         ours = sha256(key).digest()
         hashes = ours + theirs if server == 0 else theirs + ours
-        rows.append((upload_id, sha256(context + upload_id + about + hashes).digest(), key + theirs))
+        rows.append((upload_id, sha256(before + upload_id + behind + hashes).digest(), key + theirs))
     repeated = len({upload_id for upload_id, _, _ in rows}) < len(rows)
     if repeated or not _are_canonical(data, campaign.key_type(server), len(rows)):
         decode_uploads(data, campaign, server)  # says what is wrong
-    return header.wave, rows
+    return header.contribution, rows
 
 
 def _are_canonical(data: bytes, type: KeyType, count: int) -> bool:
@@ -225,8 +215,8 @@ def decode_shares(data: bytes, campaign: Campaign, server: int, count: int) -> S
     """Read the other server's answer to a question for `count` shares, or raise."""
     if len(data) != _SHARES.size + 8 * count:
         raise InvalidPeerResponse(f"{count} shares make {_SHARES.size + 8 * count} bytes, got {len(data)}")
-    magic, version, given_party, zero, digest, key_set, uploads, given = _SHARES.unpack_from(data)
-    if (magic, version, zero, given_party, given) != (b"FSSS", VERSION, 0, server, count):
+    magic, version, given_server, zero, digest, key_set, uploads, given = _SHARES.unpack_from(data)
+    if (magic, version, zero, given_server, given) != (b"FSSS", VERSION, 0, server, count):
         raise InvalidPeerResponse(
             f"this is not an answer of version {VERSION} from server {server} with {count} shares"
         )

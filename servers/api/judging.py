@@ -36,7 +36,7 @@ async def read_upload(request: Request, entry: StoredCampaign, sender: str | Non
     if not incoming.is_whole:
         first = open_first(await incoming.start(sealed_bytes(campaign, 1)), count, presented_digest(request), key.open)
         refusal = admission.closed_reason(campaign, server.clock())
-        asked = admission.NewUploads(campaign.id, (), sender, refusal, header.wave)
+        asked = admission.NewUploads(campaign.id, (), sender, refusal, header.contribution)
         problem = await asyncio.to_thread(server.storage.uploads.refused_unread, asked, first, count)
         if problem is not None:
             raise problem

@@ -48,14 +48,14 @@ async def upload(cid: CampaignId, request: Request) -> Response:
         key = await asyncio.to_thread(server.hpke_keys.of, entry.campaign)
     data = await read_upload(request, entry, sender, key)
     form = data, entry.campaign, server.number, auth.presented_digest(request), key.open
-    wave, rows = (
+    contribution, rows = (
         admission.decrypt_rows(*form)
         if len(data) <= AT_ONCE
         else await asyncio.to_thread(admission.decrypt_rows, *form)
     )
     del data, form  # the rows are a copy
     refusal = admission.closed_reason(entry.campaign, server.clock())
-    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, wave))
+    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, contribution))
     metrics.UPLOADS.inc(len(rows) - len(failures))
     if not failures:
         return Response(_ALL_STORED, media_type="application/json")

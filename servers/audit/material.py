@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from fss import KeyBatch, KeyType
 from fss.keys import file_header
 from fss.proof import Proofs, proof_bytes
-from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, opened_leaf, row_bytes
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, row_bytes
 from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import InvalidUpload
 from fss_ecdf.campaign.json_messages import Bytes32, Message, read
 from fss_ecdf.campaign.release import ReleaseName
@@ -82,15 +83,15 @@ def signed_answers(folder: Path) -> Iterator[tuple[bytes, bytes]]:
 class Uploads:
     """Uploads of one wave as one server stores them: id, key, proof where keys are checked, the other share's hash."""
 
-    def __init__(self, rows: Bytes, type: KeyType, wave: int) -> None:
-        self._rows, self._type, self._wave = rows, type, wave
+    def __init__(self, rows: Bytes, type: KeyType, contribution: Contribution) -> None:
+        self._rows, self._type, self._contribution = rows, type, contribution
 
     @staticmethod
     def read(path: Path, campaign: Campaign, server: int, wave: int) -> "Uploads":
         data, width = np.fromfile(path, np.uint8), row_bytes(campaign)
         if data.size % width:
             raise Wrong(server, f"{path.name} does not hold whole uploads of {width} bytes")
-        return Uploads(data.reshape(-1, width), campaign.key_type(server), wave)
+        return Uploads(data.reshape(-1, width), campaign.key_type(server), Contribution(campaign.scheme, wave=wave))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -99,7 +100,7 @@ class Uploads:
     def entries(self) -> list[bytes]:
         """Of each its id and its leaf, computed from what is there: other keys have other leaves."""
         return [
-            upload_id + opened_leaf(upload_id, self._wave, opening, self._type.server)
+            upload_id + self._contribution.opened_leaf(upload_id, opening, self._type.server)
             for upload_id, opening in self._split()
         ]
 
@@ -121,7 +122,7 @@ class Uploads:
 
     def and_those(self, other: "Uploads") -> "Uploads":
         """These, then those of the other."""
-        return Uploads(np.concatenate([self._rows, other._rows]), self._type, self._wave)
+        return Uploads(np.concatenate([self._rows, other._rows]), self._type, self._contribution)
 
     def as_set(self, checked: bytes | None) -> UploadSet:
         """As the server that has these would have sealed and signed them."""

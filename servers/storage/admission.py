@@ -12,6 +12,7 @@ from datetime import datetime
 
 from fss_ecdf.campaign.binary_messages import Row, upload_rows
 from fss_ecdf.campaign.campaign import TIME_FORMAT, Campaign
+from fss_ecdf.campaign.contribution import ONE_KEY, Contribution
 from fss_ecdf.campaign.errors import (
     CampaignClosed,
     CampaignFull,
@@ -47,10 +48,14 @@ class NewUploads:
     rows: Sequence[Row]
     sender: str | None = None
     refusal: Problem | None = None  # why nothing new may be added now; what is stored already is still acknowledged
-    wave: int = 0
+    contribution: Contribution = ONE_KEY  # what each of them brings
 
     def __repr__(self) -> str:
         return f"<NewUploads {len(self.rows)} for wave {self.wave}>"
+
+    @property
+    def wave(self) -> int:
+        return self.contribution.wave
 
     @property
     def ids(self) -> list[bytes]:
@@ -117,14 +122,9 @@ def is_closed(campaign: Campaign, now: datetime) -> bool:
 
 def decrypt_rows(
     data: bytes, campaign: Campaign, server: int, token: bytes, open_part: Opener
-) -> tuple[int, list[Row]]:
-    """The wave and the uploads of what travelled with a token of this hash, decrypted."""
-    return parse_rows(open_upload(data, campaign, server, token, open_part), campaign, server)
-
-
-def parse_rows(data: bytes, campaign: Campaign, server: int) -> tuple[int, list[Row]]:
-    """In which form: the wave of an envelope, and its uploads, each with its leaf and its key as it was sent."""
-    return upload_rows(data, campaign, server)
+) -> tuple[Contribution, list[Row]]:
+    """The uploads that travelled with a token of this hash, decrypted, and what each of them brings."""
+    return upload_rows(open_upload(data, campaign, server, token, open_part), campaign, server)
 
 
 def seals_at_closing(campaign: Campaign, now: datetime) -> bool:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from fss_ecdf.campaign.binary_messages import HASH_BYTES, UPLOAD_ID_BYTES
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
+from fss_ecdf.campaign.contribution import HASH_BYTES
 
 ENTRY_BYTES = UPLOAD_ID_BYTES + HASH_BYTES
 SET_CONTEXT = b"fss-ecdf set 2\n"

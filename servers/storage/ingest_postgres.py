@@ -15,7 +15,8 @@ from typing import Any, cast
 import psycopg
 from sqlalchemy.engine import Connection, Engine
 
-from fss_ecdf.campaign.binary_messages import HASH_BYTES, Row
+from fss_ecdf.campaign.binary_messages import Row
+from fss_ecdf.campaign.contribution import HASH_BYTES
 from fss_ecdf.campaign.errors import Problem
 from servers.storage import campaigns, waves
 from servers.storage.admission import REFILLS, Failures, NewUploads, Site, UploadContext, decide

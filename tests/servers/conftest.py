@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fss_ecdf.campaign.binary_messages import upload_rows
 from fss_ecdf.campaign.campaign import Campaign, new_id
 from servers.storage import admission
 from servers.storage.entries import set_checksum
@@ -84,7 +85,7 @@ def fixed(storage: Storage, **changes: object) -> tuple[Campaign, Wave, list[byt
     """A campaign whose set is fixed, and its ids."""
     campaign = new_campaign(**changes)
     storage.campaigns.add(campaign, "0" * 64, [])
-    _, rows = admission.parse_rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
+    _, rows = upload_rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
     assert storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
     storage.waves.agree(campaign.id)
     freeze = storage.waves.freeze(campaign.id, closed=False).freezes

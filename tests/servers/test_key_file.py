@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fss import KeyBatch, proof_file
-from fss_ecdf.campaign.binary_messages import HASH_BYTES, Row, upload_rows
+from fss_ecdf.campaign.binary_messages import Row, upload_rows
+from fss_ecdf.campaign.contribution import HASH_BYTES
 from servers.storage.entries import set_checksum
 from servers.storage.key_files import Expected, NotTheSealedSet, file_digest, write_keys
 from tests.harness.server_pair import envelopes

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from fss.check import MESSAGE_BYTES
-from fss_ecdf.campaign.binary_messages import leaf
 from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.json_messages import CheckMessagesQuery
 from fss_ecdf.cli.server import main as server_main
 from fss_ecdf.net.server_identity import SIGNATURE_BYTES
@@ -210,12 +210,13 @@ def test_a_failover_to_an_older_replica(tmp_path: Path, postgres: Postgres) -> N
 
 
 def test_a_leaf_covers_the_wave_the_people_and_both_shares() -> None:
-    about = (b"i" * 16, 1, 1, (b"a" * 32, b"b" * 32))
-    others = [
-        (b"j" * 16, *about[1:]),
-        (about[0], 2, *about[2:]),
-        (*about[:2], 2, about[3]),
-        (*about[:3], (b"b" * 32, b"a" * 32)),
-        (*about[:3], (b"a" * 32, b"a" * 32)),
+    ids, hashes = (b"i" * 16, b"j" * 16), (b"a" * 32, b"b" * 32)
+    leaves = [
+        Contribution(wave=1).leaf(ids[0], hashes),
+        Contribution(wave=1).leaf(ids[1], hashes),
+        Contribution(wave=2).leaf(ids[0], hashes),
+        Contribution(wave=1, people=2).leaf(ids[0], hashes),
+        Contribution(wave=1).leaf(ids[0], hashes[::-1]),
+        Contribution(wave=1).leaf(ids[0], (b"a" * 32, b"a" * 32)),
     ]
-    assert len({leaf(*about), *(leaf(*other) for other in others)}) == 6
+    assert len(set(leaves)) == 6

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fss_ecdf.campaign.binary_messages import upload_rows
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import Problem
 from servers.lifecycle import job_runner
 from servers.server import Server
 from servers.settings import load
-from servers.storage import admission, key_files
+from servers.storage import key_files
 from servers.storage.entries import id_of, set_checksum, split
 from servers.storage.jobs import READY, Job
 from servers.storage.key_files import Folder
@@ -154,7 +155,7 @@ def test_rows_that_were_erased_meanwhile_are_no_damage(
 
 def test_who_cannot_finish_a_key_file_leaves_nothing_of_it(tmp_path: Path) -> None:
     campaign = new_campaign(check_keys=True)
-    rows = sorted(admission.parse_rows(envelopes(campaign, np.arange(5))[0], campaign, 0)[1])
+    rows = sorted(upload_rows(envelopes(campaign, np.arange(5))[0], campaign, 0)[1])
     expected = key_files.Expected(campaign.key_type(0), 5, bytes(32))
     with pytest.raises(key_files.NotTheSealedSet):
         key_files.write_keys(tmp_path / "candidates", [rows], expected, lambda _: None, proofs=tmp_path / "proofs")
@@ -229,7 +230,7 @@ def test_other_keys_under_the_sealed_ids_are_not_evaluated(tmp_path: Path, postg
             campaign, wave, ids = await server.writer.run(lambda: fixed(server.storage))
             entry, held = server.storage.campaigns.get(campaign.id), job_runner._Held(Job(campaign.id, 0), math.inf)
             sealed = await server.workman._keys(entry, wave, held)
-            ((_, _, other),) = admission.parse_rows(envelopes(campaign, np.arange(1))[0], campaign, 0)[1]
+            ((_, _, other),) = upload_rows(envelopes(campaign, np.arange(1))[0], campaign, 0)[1]
             with server.storage.engine.begin() as db:
                 db.execute(UPLOADS.update().where(UPLOADS.c.id == ids[0]).values(key=other))
             server.folder(campaign.id).drop_keys()

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fss_ecdf.campaign.binary_messages import upload_rows
 from fss_ecdf.campaign.errors import NotReady, Problem
 from servers.lifecycle import seal
 from servers.server import Server
@@ -66,7 +67,7 @@ def test_what_one_process_seals_another_one_does_not_open_in_between(
         pair.create(campaign, roles=[1])
         ours, theirs = envelopes(campaign, np.arange(15))
         first.storage.campaigns.add(campaign, "0" * 64, [])
-        _, rows = admission.parse_rows(ours, campaign, 0)
+        _, rows = upload_rows(ours, campaign, 0)
         assert first.storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
         assert pair.upload(1, campaign, theirs).json() == {"failures": []}
         pair.agree(campaign, 1)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import (
     AgreementPending,
     BudgetExceeded,
@@ -37,13 +38,15 @@ def made(storage: Storage, **changes: object) -> Campaign:
 
 
 def send(storage: Storage, spec: Campaign, *names: bytes, wave: int = 1) -> list[str]:
-    (failures,) = storage.uploads.add([NewUploads(spec.id, [row(name * 16) for name in names], wave=wave)])
+    (failures,) = storage.uploads.add(
+        [NewUploads(spec.id, [row(name * 16) for name in names], contribution=Contribution(wave=wave))]
+    )
     assert isinstance(failures, list), failures
     return [problem.code for _, problem in failures]
 
 
 def send_refused(storage: Storage, spec: Campaign, name: bytes, wave: int) -> str:
-    (refused,) = storage.uploads.add([NewUploads(spec.id, [row(name * 16)], wave=wave)])
+    (refused,) = storage.uploads.add([NewUploads(spec.id, [row(name * 16)], contribution=Contribution(wave=wave))])
     assert not isinstance(refused, list)
     return refused.code
 
@@ -81,7 +84,9 @@ def test_an_upload_stays_in_the_wave_it_was_made_for(storage: Storage) -> None:
     # The same id again, now that its wave is over: the same bytes are acknowledged, others refused; nothing moves.
     assert send(storage, spec, b"a") == []
     assert send(storage, spec, b"c") == ["upload-withdrawn"]
-    (failures,) = storage.uploads.add([NewUploads(spec.id, [row(b"a" * 16, b"other")], wave=3)])
+    (failures,) = storage.uploads.add(
+        [NewUploads(spec.id, [row(b"a" * 16, b"other")], contribution=Contribution(wave=3))]
+    )
     assert isinstance(failures, list)
     assert [problem.code for _, problem in failures] == ["upload-conflict"]
     assert (names_in(storage, spec, 1), names_in(storage, spec, 2), names_in(storage, spec, 3)) == (b"ab", b"de", b"")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fss_ecdf.campaign.contribution import Contribution
 from servers.compute.executor import LocalExecutor
 from servers.compute.worker import Part, Slice, slice_sum
 from servers.lifecycle import erase, job_runner
@@ -81,13 +82,13 @@ def test_uploads_come_in_between_while_keys_are_erased(tmp_path: Path, monkeypat
             uploads, add = server.storage.uploads, server.writer.add
             server.storage.campaigns.add(campaign, "0" * 64, [])
             many = [row(number.to_bytes(16, "big"), b"key" * 100) for number in range(500 * parts)]
-            assert await add(NewUploads(campaign.id, many, wave=1)) == []
+            assert await add(NewUploads(campaign.id, many, contribution=Contribution(wave=1))) == []
             before = sum(len(part) for part in uploads.rows(campaign.id, 1 << 20, 1))
             erasing = asyncio.create_task(server.eraser._erase(campaign.id, 1))
             between = 0
             while not erasing.done():
                 one = row((1 << 64 | between).to_bytes(16, "big"))
-                assert await add(NewUploads(campaign.id, [one], wave=1)) == []
+                assert await add(NewUploads(campaign.id, [one], contribution=Contribution(wave=1))) == []
                 between += not erasing.done()
             assert before == 500 * parts
             assert between >= parts // 2

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from fss_ecdf.campaign.binary_messages import upload_rows
 from fss_ecdf.campaign.campaign import ID_BYTES, Campaign, to_base64url
 from servers.storage import admission
 from servers.storage.action_log import LoggedAction
@@ -28,7 +29,7 @@ def fill(storage: Storage) -> None:
 
 
 def send(storage: Storage, campaign: Campaign, count: int) -> None:
-    _, rows = admission.parse_rows(envelopes(campaign, np.arange(count))[0], campaign, 0)
+    _, rows = upload_rows(envelopes(campaign, np.arange(count))[0], campaign, 0)
     assert storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
 
 
