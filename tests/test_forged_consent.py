@@ -30,6 +30,7 @@ from tests.commands import Done, call
 from tests.harness.server_pair import LivePair
 from tests.hostile import answering, screen
 from tests.servers.test_sites import TOML
+from tests.test_next_steps import status
 from tests.test_two_operators import _one_server
 
 # Up over the lines that say what is agreed to, and other ones in their place.
@@ -110,8 +111,9 @@ def test_what_a_server_says_stays_on_its_line(pair: LivePair, tmp_path: Path) ->
     """In problems, in a status and in a list: each is a line, and those above it are as they were."""
     bad = "no\r\n\x1b[3A\x1b[2Kserver 1: sealed, 100 uploads\u202e\x9b2J"
     problem = {"type": "urn:fss-ecdf:problem:refused", "title": "t", "status": 403, "detail": bad}
-    told = {"server": 0, "state": bad, "uploads": 1, "check_keys": True, "rejected": 0, "peer": {"state": bad}}
-    told |= {"min_uploads": 1, "agreed": False}
+    told = status("sealed", title=bad, phase=bad, problem=bad, progress=1.0, sealed_uploads=1, unmatched=0).fields()
+    told |= {"troubles": [{"wave": 0, "what": bad, "since": bad, "detail": bad}], "closes": bad, "on_hold": bad}
+    told |= {"peer": {"problem": bad, "detail": bad}}
     lists = [{"id": "a" * 43, "state": bad, "uploads": bad, "title": bad}]
     name = to_base64url(campaign().id)
     operator = tmp_path / "operator.toml"
@@ -124,7 +126,7 @@ def test_what_a_server_says_stays_on_its_line(pair: LivePair, tmp_path: Path) ->
     with answering(pair.folder / "server0", answer) as url:
         operator.write_text(f'[[server]]\nurl = "{url}"\nca = "{ca}"\ntoken_file = "{token}"\n')
         done = [_dry_run(pair, url, name)]
-        for words in (["status", name], ["list"], ["show", name], ["confirm", name], ["sites", "list", name]):
+        for words in (["status", name], ["list"], ["show", name], ["discard-excluded", name], ["sites", "list", name]):
             done.append(call(server, "campaign", "--operator-config", str(operator), *words))
     for one in done:
         printed = one.stdout + one.stderr

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from fss_ecdf.campaign.errors import CampaignDeleted, PeerUnavailable, Problem, TooFewUploads, TryAgain
+from fss_ecdf.campaign.status import Status, StatusProblem, WaveStatus
 from fss_ecdf.operators import servers
 
-READY = {"state": "sealed", "phase": "ready", "progress": 1.0, "count": 7}
+READY = {"state": "sealed", "phase": "ready", "progress": 1.0}
 BUSY = {"state": "sealed", "phase": "evaluating", "progress": 0.5}
 FAILED = {**BUSY, "phase": "failed", "problem": "the disk is full"}
 AWAY = {"problem": PeerUnavailable.code, "detail": "server 1 cannot be reached"}
@@ -34,11 +35,18 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def waited(monkeypatch: pytest.MonkeyPatch, second: Iterator[dict[str, Any]]) -> dict[str, Any]:
+def status(server: int, fields: dict[str, Any]) -> Status | StatusProblem:
+    if "state" not in fields:
+        return StatusProblem.model_validate({"server": server, **fields})
+    wave = WaveStatus.model_validate({"number": 0, "uploads": 7, "rejected": 0, "operator_agreed": True, **fields})
+    return Status.model_construct(server=server, waves=[wave], too_few=fields.get("too_few"))
+
+
+def waited(monkeypatch: pytest.MonkeyPatch, second: Iterator[dict[str, Any]]) -> WaveStatus:
     """With a first server that is ready."""
 
-    def statuses(*_: object) -> list[dict[str, Any]]:
-        return [{"server": 0, **READY}, {"server": 1, **next(second)}]
+    def statuses(*_: object) -> list[Status | StatusProblem]:
+        return [status(0, READY), status(1, next(second))]
 
     monkeypatch.setattr(servers, "statuses", statuses)
     return servers.wait_until_ready([], "id", lambda _: None)
@@ -48,7 +56,7 @@ def waited(monkeypatch: pytest.MonkeyPatch, second: Iterator[dict[str, Any]]) ->
 def test_what_passes_is_waited_for(monkeypatch: pytest.MonkeyPatch, clock: Clock, trouble: dict[str, Any]) -> None:
     """Several times, each for less than the patience, together for longer."""
     once = [*[trouble] * int(2 * servers.PATIENCE_S - 2), BUSY]
-    assert waited(monkeypatch, iter([*once, *once, READY]))["count"] == 7
+    assert waited(monkeypatch, iter([*once, *once, READY])).uploads == 7
     assert clock.now - 100 > 1.5 * servers.PATIENCE_S
 
 

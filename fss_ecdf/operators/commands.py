@@ -14,6 +14,7 @@ from fss_ecdf.campaign.campaign import Campaign, new_id, to_base64url
 from fss_ecdf.campaign.error_text import short
 from fss_ecdf.campaign.errors import AgreementPending, Problem
 from fss_ecdf.campaign.noise.expected_errors import asked_by_points
+from fss_ecdf.campaign.status import Status, StatusProblem
 from fss_ecdf.cli.common import OK, REFUSED, UsageError, ask, ask_yes_no
 from fss_ecdf.operators import campaign_preview, campaign_wizard, proposals, setup, site_commands, status_text
 from fss_ecdf.operators import servers as at_both
@@ -218,34 +219,34 @@ def status(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
         both = at_both.statuses(remotes, args.id)
     for status in both:
-        if "problem" in status and "state" not in status:
-            print(f"server {status['server']}: {status['detail']} [{status['problem']}]")
+        if isinstance(status, StatusProblem):
+            print(f"server {status.server}: {status.detail} [{status.problem}]")
             code = REFUSED
             continue
-        parts = [f"{status['state']}, {status['uploads']} uploads"]
-        parts += [] if status["check_keys"] else ["keys not checked"]
-        if status["rejected"]:
-            parts.append(f"{status['rejected']} rejected")
-        parts += ["HPKE KEY LOST, uploads are refused: see fss-server doctor"] if status.get("hpke_key_lost") else []
-        if "count" in status:
-            parts.append(f"{status['count']} sealed, {status['unmatched']} unmatched, {status['phase']}")
-            parts.append(f"{100 * status['progress']:.0f} %")
-        print(f"server {status['server']}: {', '.join(parts)}")
+        parts = [f"{status.state}, {status.uploads} uploads"]
+        parts += [] if status.check_keys else ["keys not checked"]
+        if status.rejected:
+            parts.append(f"{status.rejected} rejected")
+        parts += ["HPKE KEY LOST, uploads are refused: see fss-server doctor"] if status.hpke_key_lost else []
+        if status.sealed_uploads is not None:
+            parts.append(f"{status.sealed_uploads} sealed, {status.unmatched} unmatched, {status.phase}")
+            parts.append(f"{100 * (status.progress or 0):.0f} %")
+        print(f"server {status.server}: {', '.join(parts)}")
         for line in status_text.lines(status):
             print(line)
-        peer = status["peer"]
-        if "problem" in peer and "state" not in peer:
-            print(f"  it says of the other server: {peer['detail']} [{peer['problem']}]")
+        if isinstance(status.peer, StatusProblem):
+            print(f"  it says of the other server: {status.peer.detail} [{status.peer.problem}]")
             code = REFUSED
-    found = [(s["server"], s["sites"]) for s in both if "sites" in s]
-    for line in site_commands.table(found) if found else ():
+    known = [status for status in both if isinstance(status, Status)]
+    sites = [(s.server, [site.model_dump() for site in s.sites]) for s in known if s.sites is not None]
+    for line in site_commands.table(sites) if sites else ():
         print(line)
     _print_next(both, args.id)
     return code
 
 
-def _print_next(both: list[dict[str, Any]], campaign_id: str) -> None:
-    known = [status for status in both if "state" in status]
+def _print_next(both: list[Status | StatusProblem], campaign_id: str) -> None:
+    known = [status for status in both if isinstance(status, Status)]
     if known:
         print(f"\nnext: {next_step(known[0], typed(campaign_id))}")
 
@@ -257,14 +258,14 @@ def seal(args: argparse.Namespace) -> int:
         unmatched = {asked: answer["unmatched"]["here"], 1 - asked: answer["unmatched"]["there"]}
         verb = "checking" if answer["state"] == "checking" else "sealed"
         print(
-            f"{status_text.of(wave)}{verb} {answer['count']} uploads; left out, because only one server had them: ",
+            f"{status_text.of(wave)}{verb} {answer['count']} uploads; excluded, because only one server had them: ",
             end="",
         )
         print(f"{unmatched[0]} at server 0, {unmatched[1]} at server 1")
         ready = at_both.wait_until_ready(remotes, args.id, status_text.show_progress, wave)
-        print(f"\nsealed {ready['count']} uploads, rejected {ready['rejected']} whose keys were not well made")
-        if any(unmatched.values()) or ready["rejected"]:
-            print(f"what was left out is kept; to erase it: fss-server campaign discard-excluded {args.id}")
+        print(f"\nsealed {ready.uploads} uploads, rejected {ready.rejected} whose keys failed the check")
+        if any(unmatched.values()) or ready.rejected:
+            print(f"excluded uploads are kept; to erase them: fss-server campaign discard-excluded {args.id}")
     print(f"\nnext: ask, for example\n  fss-analyst quantile {remotes[0].url}/v1/campaigns/{args.id}")
     return OK
 
@@ -278,9 +279,9 @@ def _sealed(remotes: list[at_both.ServerClient], campaign_id: str, wave: int | N
     except Problem:
         both = at_both.statuses(remotes, campaign_id)
         for status in both:
-            if "state" in status:
-                there = status["peer"].get("state", "not to be asked")
-                print(f"server {status['server']}: {status['state']}; of the other server it says: {there}")
+            if isinstance(status, Status):
+                there = status.peer.state if isinstance(status.peer, Status) else "no answer"
+                print(f"server {status.server}: {status.state}; of the other server it says: {there}")
         _print_next(both, campaign_id)
         raise
 
@@ -288,7 +289,7 @@ def _sealed(remotes: list[at_both.ServerClient], campaign_id: str, wave: int | N
 def unfreeze(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
         remotes[0].call("POST", f"/v1/campaigns/{args.id}/unfreeze")
-    print("uploads go on at both servers; sealing needs both operators' word again")
+    print("uploads go on at both servers; sealing needs the agreement of both operators again")
     return OK
 
 
@@ -296,7 +297,7 @@ def cancel_seal(args: argparse.Namespace) -> int:
     with _remotes(args) as remotes:
         for remote in remotes:
             remote.call("DELETE", f"/v1/campaigns/{args.id}/seal")
-            print(f"server {remote.number}: your word is taken back; uploads go on")
+            print(f"server {remote.number}: agreement withdrawn; uploads go on")
     return OK
 
 

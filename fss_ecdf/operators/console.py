@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from fss_ecdf.campaign.campaign import to_base64url
 from fss_ecdf.campaign.errors import InvalidQuery, Problem
+from fss_ecdf.campaign.status import Status, StatusProblem
 from fss_ecdf.cli.common import OK
 from fss_ecdf.operators import servers as at_both
 from fss_ecdf.operators.commands import operator_file
@@ -103,12 +104,13 @@ class Watch:
         name = campaign_id(query)
         statuses = self._statuses(name)
         own = [remote.number for remote in self._servers.status_clients]
-        sites = [(role, statuses[role]["sites"]) for role in own if "sites" in statuses[role]]
+        known = [(role, status) for role in own if isinstance(status := statuses[role], Status)]
+        sites = [(role, [site.model_dump() for site in status.sites or ()]) for role, status in known]
         first = statuses[own[0]]
-        step = next_step(first, button) if "state" in first else f"server {own[0]} says: {first['detail']}"
+        step = next_step(first, button) if isinstance(first, Status) else f"server {own[0]} says: {first.detail}"
         return {
             "about": self._described(name),
-            "statuses": statuses,
+            "statuses": [status.fields() for status in statuses],
             "roles": own,
             "sites": [_site(id, both, own) for id, both in by_site(sites).items()],
             "seen": self._seen[name],
@@ -116,13 +118,14 @@ class Watch:
             "next": "being sealed" if name in self.acts.sealing else step,
         }
 
-    def _statuses(self, name: str) -> list[Row]:
+    def _statuses(self, name: str) -> list[Status | StatusProblem]:
         """Of both servers; of one that is not ours, what ours says of it."""
-        own = {s["server"]: s for s in at_both.statuses(self._servers.status_clients, name)}
+        clients = self._servers.status_clients
+        own = dict(zip([client.number for client in clients], at_both.statuses(clients, name), strict=True))
         if len(own) == 1:
             ((role, mine),) = own.items()
-            nothing = {"problem": UNKNOWN, "detail": "only the other server could say"}
-            own[1 - role] = mine.get("peer", nothing)
+            nothing = StatusProblem(problem=UNKNOWN, detail="only the other server could say")
+            own[1 - role] = (mine.peer if isinstance(mine, Status) else None) or nothing
         return [own[0], own[1]]
 
     def _described(self, name: str) -> Row | None:
@@ -184,12 +187,12 @@ class _Steps:
         self.asked += 1
         mine = self.servers.status_clients[0]
         status = at_both.statuses([mine], name)[0]
-        if "state" not in status:
-            return str(status["detail"])
-        if status["peer"].get("problem") == "peer-unavailable":
+        if isinstance(status, StatusProblem):
+            return status.detail
+        if isinstance(status.peer, StatusProblem) and status.peer.problem == "peer-unavailable":
             self.asked = MOST_ASKED
-        elif "state" in status["peer"] and len(self.servers.status_clients) == 1:
-            found[1 - mine.number] = status["peer"]
+        elif isinstance(status.peer, Status) and len(self.servers.status_clients) == 1:
+            found[1 - mine.number] = status.peer.fields()
         return next_step(status, button)
 
 

@@ -109,7 +109,7 @@ class ConsoleActions:
         for remote in self._servers.status_clients:
             remote.call("DELETE", f"/v1/campaigns/{to_base64url(made.id)}/seal")
         self._note(f"took your word back: {made.title!r} is not to be sealed")
-        return {"agreed": False}
+        return {"operator_agreed": False}
 
     def unfreeze(self, query: Query) -> Answer:
         """Undo a freeze, at both servers."""

@@ -17,12 +17,15 @@ from fss_ecdf.campaign.errors import (
     AgreementPending,
     InvalidCampaign,
     InvalidPeerResponse,
+    InvalidQuery,
     Problem,
     TooFewUploads,
     TryAgain,
     from_document,
 )
+from fss_ecdf.campaign.json_messages import read
 from fss_ecdf.campaign.parsing import parse_json
+from fss_ecdf.campaign.status import Status, StatusProblem, WaveStatus
 from fss_ecdf.campaign.text import all_shown, check_address
 from fss_ecdf.cli.common import UsageError
 from fss_ecdf.net import https
@@ -102,6 +105,13 @@ class ServerClient:
             why = f": {error}" if isinstance(error, InvalidCampaign) else ""
             raise InvalidPeerResponse(f"server {self.number} did not send a campaign{why}") from None
 
+    def status(self, campaign_id: str) -> Status:
+        """Where a campaign stands on this server."""
+        try:
+            return read(Status, self.json("GET", f"/v1/campaigns/{campaign_id}/status"))
+        except InvalidQuery as problem:
+            raise InvalidPeerResponse(f"server {self.number} did not send a status: {problem.detail}") from None
+
 
 @contextmanager
 def clients_of(path: Path, timeout_s: float = TIMEOUT_S) -> Iterator[list[ServerClient]]:
@@ -154,7 +164,7 @@ def _address(path: Path, url: object) -> str:
 def with_commitments(
     remotes: list[ServerClient], new: CampaignWithTokens, known: list[dict[str, str]] | None = None
 ) -> CampaignWithTokens:
-    """The campaign with what both servers pledge to it, asked of one of them, unless that is known already."""
+    """The campaign with the commitments of both servers, asked of one of them, unless that is known already."""
     if new.campaign.server_commitments is not None:
         return new
     path = f"/v1/commitments/{to_base64url(new.campaign.id)}?kem={new.campaign.kem}"
@@ -165,7 +175,7 @@ def with_commitments(
 
 def commitments_of(created: CampaignWithTokens) -> list[dict[str, str]]:
     """As they are written."""
-    return [pledge.model_dump(mode="json") for pledge in created.campaign.server_commitments or ()]
+    return [commitment.model_dump(mode="json") for commitment in created.campaign.server_commitments or ()]
 
 
 def create(remotes: list[ServerClient], new: CampaignWithTokens) -> None:
@@ -196,11 +206,11 @@ def agreed(remotes: list[ServerClient], campaign_id: str) -> Campaign:
 
 def open_wave(remotes: list[ServerClient], campaign_id: str) -> int | None:
     """The first wave that is not sealed at every server, of a campaign that has waves."""
-    answers = [remote.json("GET", f"/v1/campaigns/{campaign_id}/status") for remote in remotes]
+    answers = [remote.status(campaign_id) for remote in remotes]
     closed = ("checking", "sealed")
-    waiting = [int(wave["number"]) for one in answers for wave in one.get("waves", ()) if wave["state"] not in closed]
-    last = [int(one["wave"]) for one in answers if "wave" in one]
-    return min([*waiting, *last], default=None)
+    waiting = [wave.number for status in answers for wave in status.waves if wave.state not in closed]
+    newest = [status.wave for status in answers]
+    return min([*waiting, *newest]) if answers[0].planned_waves is not None else None
 
 
 def seal(remotes: list[ServerClient], campaign_id: str, wave: int | None = None) -> tuple[dict[str, Any], int]:
@@ -228,38 +238,37 @@ def environment(campaign: Campaign, places: list[ServerAddress], token: str | No
     return "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
 
 
-def statuses(remotes: list[ServerClient], campaign_id: str) -> list[dict[str, Any]]:
+def statuses(remotes: list[ServerClient], campaign_id: str) -> list[Status | StatusProblem]:
     """Each server's status, or the problem it has with the campaign."""
-    answers: list[dict[str, Any]] = []
+    answers: list[Status | StatusProblem] = []
     for remote in remotes:
         try:
-            answers.append(remote.json("GET", f"/v1/campaigns/{campaign_id}/status"))
+            answers.append(remote.status(campaign_id))
         except Problem as problem:
-            answers.append({"server": remote.number, "problem": problem.code, "detail": problem.detail})
+            answers.append(
+                StatusProblem.model_validate(
+                    {"server": remote.number, "problem": problem.code, "detail": problem.detail}
+                )
+            )
     return answers
 
 
 def wait_until_ready(
     remotes: list[ServerClient], campaign_id: str, show: Callable[[str], None], wave: int | None = None
-) -> dict[str, Any]:
+) -> WaveStatus:
     """Until both servers have checked the keys and evaluated the curve, with progress. Returns one's last word."""
     well = time.monotonic()
     while True:
         both = statuses(remotes, campaign_id)
-        if wave is not None:
-            both = [{**s, **_of_wave(s, wave)} for s in both]
-        show(
-            "  ".join(
-                f"server {s.get('server')}: {s.get('phase', s.get('problem', s.get('state')))} "
-                f"{100 * float(s.get('progress', 0)):.0f} %"
-                for s in both
-            )
-        )
-        if any(s.get("too_few") for s in both):
+        waves = [_of_wave(status, wave) for status in both]
+        show("  ".join(f"server {s.server}: {_progress(s, w)}" for s, w in zip(both, waves, strict=True)))
+        if any(isinstance(status, Status) and status.too_few for status in both):
             raise TooFewUploads(next_steps.TOO_FEW)
-        if all(s.get("phase") == "ready" and s.get("state") == "sealed" for s in both):
-            return both[0]
-        troubles = [trouble for trouble in map(_trouble, both) if trouble is not None]
+        ready = [w for w in waves if w is not None and w.phase == "ready" and w.state == "sealed"]
+        if len(ready) == len(both):
+            return ready[0]
+        each = [_trouble(s, w) for s, w in zip(both, waves, strict=True)]
+        troubles = [trouble for trouble in each if trouble is not None]
         well = well if troubles else time.monotonic()
         for trouble in troubles:
             if not isinstance(trouble, TryAgain) or time.monotonic() - well > PATIENCE_S:
@@ -267,16 +276,26 @@ def wait_until_ready(
         time.sleep(0.5)
 
 
-def _trouble(status: dict[str, Any]) -> Problem | None:
+def _trouble(status: Status | StatusProblem, wave: WaveStatus | None) -> Problem | None:
     """What is wrong at a server; most of it passes."""
-    if status.get("phase") == "failed":
-        who, why = status["server"], status.get("problem", "unknown")
+    if isinstance(status, StatusProblem):
+        return from_document({"type": status.problem, "detail": status.detail})
+    if wave is not None and wave.phase == "failed":
+        who, why = status.server, wave.problem or "unknown"
         return TryAgain(f"server {who} could not evaluate the curve ({why}); it tries again by itself, see its log")
-    if "problem" not in status:
+    return None
+
+
+def _of_wave(status: Status | StatusProblem, wave: int | None) -> WaveStatus | None:
+    """What a status says of one wave; of the newest, if none is named."""
+    if isinstance(status, StatusProblem):
         return None
-    return from_document({"type": status["problem"], "detail": status["detail"]})
+    return status.waves[-1] if wave is None else status.of_wave(wave)
 
 
-def _of_wave(status: dict[str, Any], wave: int) -> dict[str, Any]:
-    """What a status says of one wave."""
-    return next((one for one in status.get("waves", ()) if one["number"] == wave), {})
+def _progress(status: Status | StatusProblem, wave: WaveStatus | None) -> str:
+    if isinstance(status, StatusProblem):
+        return status.problem
+    if wave is None:
+        return status.state
+    return wave.state if wave.phase is None else f"{wave.phase} {100 * (wave.progress or 0):.0f} %"

@@ -5,6 +5,7 @@ The work is in `admitting.py`; here are the words around it.
 
 import argparse
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +46,7 @@ def list_all(args: argparse.Namespace, operator: Path) -> int:
     return OK
 
 
-def table(found: list[tuple[int, list[dict[str, Any]]]]) -> list[str]:
+def table(found: Sequence[tuple[int, list[dict[str, Any]]]]) -> list[str]:
     """Uploads of each site at each server, and what differs between them."""
     lines = [f"{'site':<32} {'state':<16} {'uploads':>15} {'quota':>9}  label"]
     for name, both in by_site(found).items():
@@ -60,7 +61,7 @@ def table(found: list[tuple[int, list[dict[str, Any]]]]) -> list[str]:
     return lines
 
 
-def by_site(found: list[tuple[int, list[dict[str, Any]]]]) -> dict[str, dict[int, dict[str, Any]]]:
+def by_site(found: Sequence[tuple[int, list[dict[str, Any]]]]) -> dict[str, dict[int, dict[str, Any]]]:
     """What each server says of each site, in the order of labels."""
     rows: dict[str, dict[int, dict[str, Any]]] = {}
     for number, sites in found:

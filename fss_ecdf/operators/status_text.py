@@ -1,29 +1,30 @@
 """Waves of a campaign, as an operator sees them."""
 
 from collections.abc import Iterator
-from typing import Any
+
+from fss_ecdf.campaign.status import Status
 
 SHOWN = 8  # the newest; earlier ones are counted
 
 
-def lines(status: dict[str, Any]) -> Iterator[str]:
-    """From one server's status; nothing of a campaign without waves."""
-    for trouble in status.get("troubles", []):
-        yield f"  {of(trouble['wave'] or None)}{trouble['what']} since {trouble['since']}: {trouble['detail']}"
-    waves = status.get("waves", [])
-    if not waves:
+def lines(status: Status) -> Iterator[str]:
+    """What goes wrong, and the waves of a campaign that has several."""
+    for trouble in status.troubles:
+        yield f"  {of(trouble.wave or None)}{trouble.what} since {trouble.since}: {trouble.detail}"
+    if len(status.waves) == 1 and status.planned_waves is None:
         return
-    yield f"  wave {status['wave']} is the newest; whoever joins it consents to epsilon {status['consent']:g} in all"
-    earlier = waves[:-SHOWN]
+    epsilon = f"{status.epsilon_for_party:g}"
+    yield f"  wave {status.wave} is the newest; whoever joins it consents to epsilon {epsilon} in all"
+    earlier = status.waves[:-SHOWN]
     if earlier:
-        total = sum(int(wave["count"]) for wave in earlier)
-        yield f"  waves 1 to {earlier[-1]['number']}: {total} uploads"
-    for wave in waves[-SHOWN:]:
-        parts = [str(wave["state"]), f"{wave['count']} uploads"]
-        parts += [f"{wave['rejected']} rejected"] if wave["rejected"] else []
-        parts += [f"{wave['unmatched']} excluded, which only this server had"] if wave.get("unmatched") else []
-        parts += [f"{wave['phase']} {100 * wave['progress']:.0f} %"] if "phase" in wave else []
-        yield f"  wave {wave['number']}: {', '.join(parts)}"
+        total = sum(wave.uploads for wave in earlier)
+        yield f"  waves {earlier[0].number} to {earlier[-1].number}: {total} uploads"
+    for wave in status.waves[-SHOWN:]:
+        parts = [wave.state, f"{wave.uploads} uploads"]
+        parts += [f"{wave.rejected} rejected"] if wave.rejected else []
+        parts += [f"{wave.unmatched} excluded, which only this server had"] if wave.unmatched else []
+        parts += [] if wave.phase is None else [f"{wave.phase} {100 * (wave.progress or 0):.0f} %"]
+        yield f"  wave {wave.number}: {', '.join(parts)}"
 
 
 def of(wave: int | None) -> str:

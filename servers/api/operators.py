@@ -1,7 +1,6 @@
 """Routes for operators: campaigns from creation to deletion."""
 
 import asyncio
-import json
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse
@@ -9,6 +8,7 @@ from fastapi.responses import JSONResponse
 from fss_ecdf.campaign.campaign import Campaign, to_base64url
 from fss_ecdf.campaign.errors import InvalidCampaign, InvalidQuery, Problem
 from fss_ecdf.campaign.json_messages import CampaignCreated, NewCampaign, read
+from fss_ecdf.campaign.status import Status, StatusProblem
 from servers.api import auth
 from servers.api.auth import OPERATOR
 from servers.api.record_action import record_action
@@ -25,7 +25,8 @@ from servers.api.requests import (
     takes,
 )
 from servers.api.sites import sites_of
-from servers.api.status import brief, status_of
+from servers.api.status import status_of, summary_of
+from servers.lifecycle.seal import peer_status
 from servers.server import Server
 from servers.storage.waves import OPEN
 
@@ -49,7 +50,8 @@ async def list_all(request: Request) -> JSONResponse:
     storage = auth.require(request, OPERATOR).storage
 
     def rows() -> list[dict[str, object]]:
-        return [brief(entry, storage.waves.get(entry.campaign.id).state) for entry in storage.campaigns.all()]
+        entries = storage.campaigns.all()
+        return [summary_of(entry, storage.waves.get(entry.campaign.id).state).fields() for entry in entries]
 
     return JSONResponse(await asyncio.to_thread(rows))
 
@@ -74,12 +76,12 @@ async def create(request: Request) -> JSONResponse:
 
 @router.get("/v1/commitments/{cid}", tags=["campaign"], dependencies=[BEARER])
 async def commitments(cid: CampaignId, request: Request, kem: WhichKem = "x25519") -> JSONResponse:
-    """What both servers pledge to a campaign of this id, for its field `servers`; it need not exist yet."""
+    """What both servers commit to for a campaign of this id, for its field `server_commitments`; it need not exist."""
     server, wanted = auth.require(request, OPERATOR), campaign_id(cid)
     theirs = await server.hpke_keys.peer_commitment(wanted, kem)
     mine = await server.hpke_keys.commitment(wanted, kem)
     both = (mine, theirs) if server.number == 0 else (theirs, mine)
-    return JSONResponse({"server_commitments": [pledge.model_dump(mode="json") for pledge in both]})
+    return JSONResponse({"server_commitments": [commitment.model_dump(mode="json") for commitment in both]})
 
 
 def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
@@ -94,16 +96,16 @@ def _new_campaign(data: bytes) -> tuple[NewCampaign, Campaign]:
     return new, campaign
 
 
-@router.get("/v1/campaigns/{cid}/status", tags=["campaign"], dependencies=[BEARER])
+@router.get("/v1/campaigns/{cid}/status", tags=["campaign"], response_model=Status, dependencies=[BEARER])
 async def status(cid: CampaignId, request: Request) -> JSONResponse:
     """Where a campaign stands on both servers."""
     server = auth.require(request, OPERATOR)
     entry = await entry_of(request, cid)
     there = await _peer_status(server, entry.campaign)  # first: what it says of histories belongs to the answer
-    about = {**await status_of(server, entry), "peer": there}
+    more: dict[str, object] = {"peer": there}
     if entry.campaign.admission == "sites":
-        about["sites"] = await asyncio.to_thread(sites_of, server, entry.campaign.id)
-    return JSONResponse(about)
+        more["sites"] = await asyncio.to_thread(sites_of, server, entry.campaign.id)
+    return JSONResponse((await status_of(server, entry)).model_copy(update=more).fields())
 
 
 @router.post("/v1/campaigns/{cid}/seal", tags=["campaign"], dependencies=[BEARER])
@@ -131,15 +133,15 @@ async def withdraw_agreement(cid: CampaignId, request: Request) -> JSONResponse:
     """This operator does not want it sealed after all. Nothing had happened yet; can be repeated."""
     server, entry = auth.require(request, OPERATOR), await entry_of(request, cid)
     work = server.writer.run(lambda: server.storage.waves.withdraw_agreement(entry.campaign.id))
-    await record_action(server, "retract", cid, work)
-    return JSONResponse({"agreed": False})
+    await record_action(server, "cancel-seal", cid, work)
+    return JSONResponse({"operator_agreed": False})
 
 
 @router.post("/v1/campaigns/{cid}/unfreeze", tags=["campaign"], dependencies=[BEARER])
 async def unfreeze(cid: CampaignId, request: Request) -> JSONResponse:
     """Undo a freeze at both servers, so that uploads go on; never what is fixed. Can be repeated."""
     server, entry = auth.require(request, OPERATOR), await entry_of(request, cid)
-    await record_action(server, "reopen", cid, server.sealer.unfreeze(entry.campaign))
+    await record_action(server, "unfreeze", cid, server.sealer.unfreeze(entry.campaign))
     return JSONResponse({"state": OPEN})
 
 
@@ -148,7 +150,7 @@ async def discard_excluded(cid: CampaignId, request: Request) -> JSONResponse:
     """Erase what the sealing left out on this server. Until then it is kept, in case that is not as it should be."""
     server, campaign = auth.require(request, OPERATOR), campaign_id(cid)
     work = server.writer.run(lambda: server.storage.waves.discard_excluded(campaign))
-    erased = await record_action(server, "confirm", cid, work)
+    erased = await record_action(server, "discard-excluded", cid, work)
     return JSONResponse({"erased": erased})
 
 
@@ -160,16 +162,10 @@ async def delete(cid: CampaignId, request: Request) -> JSONResponse:
     return JSONResponse({"deleted": cid})
 
 
-async def _peer_status(server: Server, campaign: Campaign) -> dict[str, object]:
+async def _peer_status(server: Server, campaign: Campaign) -> Status | StatusProblem:
     """What the other server says of the campaign; that it does not know it is an answer too."""
     try:
-        status = json.loads(await server.peer.status(campaign.id))
+        status = await peer_status(server.peer, campaign)
     except Problem as problem:
-        return {"problem": problem.code, "detail": problem.detail}
-    except (ValueError, RecursionError):
-        status = None
-    if not isinstance(status, dict):
-        return {"problem": "invalid-peer-response", "detail": "the other server's status is not well-formed"}
-    if status.get("digest") != to_base64url(campaign.digest):
-        return {"problem": "digest-mismatch", "detail": "the other server has another campaign under this id"}
-    return status
+        return StatusProblem(problem=problem.code, detail=problem.detail)
+    return status.model_copy(update={"peer": None, "sites": None})

@@ -77,7 +77,7 @@ async def _asked(kind: type[Q], cid: str, request: Request, name: ReleaseName) -
 @router.get("/v1/peer/campaigns/{cid}", include_in_schema=False)
 async def get_campaign(cid: str, request: Request) -> JSONResponse:
     server = auth.require(request, PEER)
-    return JSONResponse(await status_of(server, await entry_of(request, cid)))
+    return JSONResponse((await status_of(server, await entry_of(request, cid))).fields())
 
 
 @router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)

@@ -21,7 +21,6 @@ closing time by its own clock, and keeps what the agreed set leaves out until it
 """
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -31,7 +30,17 @@ from itertools import pairwise
 
 from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
 from fss_ecdf.campaign.campaign import Campaign, check_digest, to_base64url
-from fss_ecdf.campaign.errors import CampaignSealed, InvalidPeerResponse, NotReady, PeerUnavailable, TooFewUploads
+from fss_ecdf.campaign.errors import (
+    CampaignSealed,
+    DigestMismatch,
+    InvalidPeerResponse,
+    InvalidQuery,
+    NotReady,
+    PeerUnavailable,
+    TooFewUploads,
+)
+from fss_ecdf.campaign.json_messages import read
+from fss_ecdf.campaign.status import Status
 from servers import log
 from servers.lifecycle.frozen_ids import PATIENCE_S, FrozenIds
 from servers.lifecycle.id_tree import (
@@ -43,14 +52,14 @@ from servers.lifecycle.id_tree import (
     depth_for,
     difference,
 )
-from servers.lifecycle.seal_messages import LEAVING_AT_ONCE, NO_SET, STATES, Agreed, Frozen, IdsQuery, Step
+from servers.lifecycle.seal_messages import LEAVING_AT_ONCE, NO_SET, Agreed, Frozen, IdsQuery, Step
 from servers.lifecycle.wave_schedule import is_due, is_manual
 from servers.peer import PeerClient
 from servers.storage.admission import seals_at_closing
 from servers.storage.entries import ENTRY_BYTES, id_of, id_of_last, split
 from servers.storage.key_files import split_ids
 from servers.storage.storage import Storage, Writer
-from servers.storage.waves import CHECKING, FROZEN, OPEN, SEALED, Wave, least_uploads
+from servers.storage.waves import CHECKING, FROZEN, SEALED, Wave, least_uploads
 
 ASK_AGAIN_S = 0.5
 TURN_S = 5.0  # that another process of this server is waited for
@@ -98,6 +107,17 @@ def _proposed(storage: Storage, campaign_id: bytes, number: int, checksum: bytes
     return storage.waves.get(campaign_id, number), storage.waves.proposed_exclusion(campaign_id, checksum)
 
 
+async def peer_status(peer: PeerClient, campaign: Campaign) -> Status:
+    """Where the campaign stands on the other server, by its own account; also while one of the two is on hold."""
+    try:
+        status = read(Status, await peer.status(campaign.id))
+    except InvalidQuery as problem:
+        raise InvalidPeerResponse(f"the other server's status is not well-formed: {problem.detail}") from None
+    if status.digest != campaign.digest:
+        raise DigestMismatch("the other server has another campaign under this id")
+    return status
+
+
 class Sealer:
     """Runs the protocol at the wish of this side's operator, one campaign at a time."""
 
@@ -131,17 +151,19 @@ class Sealer:
             raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
         async with self._alone(campaign.id):
             mine = await asyncio.to_thread(self._storage.waves.get, campaign.id)
-            state, freeze = await self._theirs(campaign)
-            if CHECKING in (mine.state, state) or SEALED in (mine.state, state):
+            await self._peer.require_compared()
+            theirs = await peer_status(self._peer, campaign)
+            if {CHECKING, SEALED} & {mine.state, theirs.state}:
                 raise CampaignSealed(
-                    f"the set of uploads is fixed: {mine.state} here, {state} at the other server. Nothing can be "
-                    "opened again; fss-server campaign seal completes it"
+                    f"the set of uploads is fixed: {mine.state} here, {theirs.state} at the other server. Nothing can "
+                    "be opened again; fss-server campaign seal completes it"
                 )
             if mine.state == FROZEN:
                 await self._writer.run(lambda: self._storage.waves.unfreeze(campaign.id, mine.freezes))
             self._crash("reopen-here")
-            if state == FROZEN:
-                await self._peer.call("POST", campaign.id, "/unfreeze", content=Step(freeze, campaign.digest).encode())
+            if theirs.state == FROZEN:
+                step = Step(theirs.freeze_number, campaign.digest).encode()
+                await self._peer.call("POST", campaign.id, "/unfreeze", content=step)
 
     @asynccontextmanager
     async def _alone(self, campaign_id: bytes) -> AsyncIterator[None]:
@@ -157,17 +179,6 @@ class Sealer:
                         raise NotReady("another process of this server is sealing or opening it", retry_after=5)
                     await asyncio.sleep(ASK_AGAIN_S)
                 yield
-
-    async def _theirs(self, campaign: Campaign) -> tuple[str, int]:
-        """The other side's state, and the number of its last freeze."""
-        try:
-            status = json.loads(await self._peer.call("GET", campaign.id, ""))
-            state, freeze, digest = str(status["state"]), int(status["freezes"]), str(status["digest"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise InvalidPeerResponse("the other server's status is not well-formed") from None
-        if digest != to_base64url(campaign.digest) or state not in (OPEN, *STATES) or not 0 <= freeze < 1 << 63:
-            raise InvalidPeerResponse("the other server's status is of another campaign")
-        return state, freeze
 
     async def _seal(self, campaign: Campaign, number: int) -> tuple[Wave, int]:
         run, storage, of = self._writer.run, self._storage, f"?wave={number}"

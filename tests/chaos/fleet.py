@@ -243,7 +243,7 @@ class Play:
             return both
 
         for status in self._insist(sealed):
-            self._model.told_sealed(status["count"], status["checksum"])
+            self._model.told_sealed(status["sealed_uploads"], status["checksum"])
 
     def _ask(self) -> int:
         """The curve from both, and groups that together cost more than there is."""

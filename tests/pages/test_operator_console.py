@@ -87,11 +87,11 @@ def test_a_word_is_taken_back_and_a_freeze_undone(visit: Visit, pair: LivePair, 
     opened(visit, campaign)
     assert not visit.find("retract").is_enabled()
     pair.agree(campaign, 0)
-    visit.wait(lambda: row(visit, "agreed") == ["given", "not yet"], "the word is shown")
+    visit.wait(lambda: row(visit, "operator_agreed") == ["yes", "not yet"], "the word is shown")
     visit.click("retract")
     visit.click("yes")
-    visit.wait(lambda: row(visit, "agreed") == ["not yet", "not yet"], "it is taken back")
-    assert pair.status(campaign)["agreed"] is False
+    visit.wait(lambda: row(visit, "operator_agreed") == ["not yet", "not yet"], "it is taken back")
+    assert pair.status(campaign)["operator_agreed"] is False
     pair.agree(campaign, 1)
     token = (pair.folder / "server0" / "peer.token").read_text().strip()
     with pair.client(1, token) as client:  # a sealing that comes half-way
@@ -119,12 +119,12 @@ def test_sealing_needs_the_title(visit: Visit, pair: LivePair, campaign: Campaig
     visit.click("yes")
     visit.wait(lambda: row(visit, "state") == ["sealed", "sealed"], "it is sealed", 90)
     visit.wait(lambda: "analysts can ask" in visit.text("next"), "it is evaluated", 90)
-    assert row(visit, "count") == ["60", "60"]
+    assert row(visit, "sealed_uploads") == ["60", "60"]
     assert row(visit, "unmatched") == ["3", "2"]
     visit.wait(lambda: "sealed" in visit.text("done"), "it is noted")
     visit.click("confirm")
     visit.click("yes")
-    visit.wait(lambda: row(visit, "kept") == ["0", "0"], "what was left out is erased")
+    visit.wait(lambda: row(visit, "excluded_stored") == ["0", "0"], "what was left out is erased")
     visit.look("operator-4-sealed")
 
 
@@ -139,7 +139,7 @@ def test_what_operators_did(visit: Visit, pair: LivePair, campaign: Campaign) ->
     )
     assert [c[:3] for c in cells] == [[str(a["number"]), a["at"], a["action"]] for a in reversed(kept)]
     mine = [c[2] for c in cells if c[3] == name(campaign)[:8]]
-    assert mine == ["confirm", "seal", "reopen", "retract", "seal", "create"]
+    assert mine == ["discard-excluded", "seal", "unfreeze", "cancel-seal", "seal", "create"]
 
 
 def test_nothing_moves_for_those_who_ask_for_less(visit: Visit) -> None:

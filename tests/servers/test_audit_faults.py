@@ -83,7 +83,7 @@ def test_a_server_that_lies_in_the_check_is_named(tmp_path: Path) -> None:
         pair.start(1)
         until_released(pair, campaign, "wave 1")
         pair.ask(0, campaign, "curve", wave=1)
-        assert pair.status(campaign)["waves"][0]["count"] == 20
+        assert pair.status(campaign)["waves"][0]["uploads"] == 20
         findings = found(handed_over(pair, campaign, tmp_path, 1), campaign)
         assert wrong(findings) == {"wave 1: check messages": 1, "wave 1: uploads that passed": 1}
         assert f"messages about 2 of {len(ids)} uploads differ" in detail(findings, "wave 1: check messages")

@@ -94,7 +94,7 @@ def test_a_backup_of_a_running_server_and_restores_that_are_refused(broken_up: L
     assert late.returncode == 0, late.stderr
     pair.start(0)
     pair.wait_ready(campaign)
-    assert pair.status(campaign)["count"] == 20
+    assert pair.status(campaign)["sealed_uploads"] == 20
     # What was deleted since a backup stays deleted.
     with pair.operator(0) as client:
         client.delete(f"/v1/campaigns/{name(campaign)}")

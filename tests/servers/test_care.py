@@ -249,7 +249,7 @@ def test_what_operators_did_is_exported_and_no_token_is_in_it(pair: LivePair) ->
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     mine = [(row["action"], row["outcome"]) for row in rows if row["campaign"] == name(campaign)]
-    assert mine == [("create", "done"), ("seal", "agreement-pending"), ("retract", "done"), ("delete", "done")]
+    assert mine == [("create", "done"), ("seal", "agreement-pending"), ("cancel-seal", "done"), ("delete", "done")]
     assert f"its last link is {rows[-1]['link']}" in done.stderr
     with pair.operator(0) as client:
         assert client.get("/v1/actions").json() == {"whole": True, "actions": rows[-100:]}

@@ -36,7 +36,7 @@ def filled(pair: LivePair, **changes: object) -> Campaign:
 
 def sealed_rightly(pair: LivePair, campaign: Campaign) -> None:
     for status in pair.wait_checked(campaign):
-        assert (status["state"], status["count"], status["rejected"]) == ("sealed", HONEST.size, 30)
+        assert (status["state"], status["sealed_uploads"], status["rejected"]) == ("sealed", HONEST.size, 30)
     pair.wait_ready(campaign)
     assert np.array_equal(exact_curve(pair, campaign), true_curve(campaign, HONEST))
     assert pair.ask(0, campaign, "curve") == pair.ask(1, campaign, "curve")
@@ -191,4 +191,6 @@ def test_a_server_that_lies_about_keys_erases_nothing_for_good(tmp_path: Path) -
         pair.drop(1, "crash_at")
         pair.start(1)
         both = pair.wait_checked(campaign)
-        assert [(s["state"], s["count"], s["rejected"], s["kept"]) for s in both] == [("sealed", 24, 1, 1)] * 2
+        assert [(s["state"], s["sealed_uploads"], s["rejected"], s["excluded_stored"]) for s in both] == [
+            ("sealed", 24, 1, 1)
+        ] * 2

@@ -46,11 +46,11 @@ def test_a_peer_cannot_seal_early_or_choose_what_is_erased(pair: LivePair) -> No
     ids = stored_entries(pair, campaign, 0)
     assert leave_and_agree(pair, campaign, frozen, ids, ids[10:])["count"] == 10
     status = pair.status(campaign)
-    assert (status["count"], status["unmatched"], status["kept"]) == (10, 53, 53)
+    assert (status["sealed_uploads"], status["unmatched"], status["excluded_stored"]) == (10, 53, 53)
     assert _left_out(pair, campaign) == 53
     assert _confirm(pair, campaign).json() == {"erased": 53}
     assert _left_out(pair, campaign) == 0
-    assert pair.status(campaign)["kept"] == 0
+    assert pair.status(campaign)["excluded_stored"] == 0
 
 
 def test_nothing_can_be_confirmed_before_it_is_sealed(pair: LivePair) -> None:
@@ -62,7 +62,7 @@ def test_uploads_go_on_until_both_operators_agree(pair: LivePair) -> None:
     campaign, _ = filled(pair)
     assert code(pair.agree(campaign, 1)) == "agreement-pending"
     pair.upload_values(campaign, np.array([5]))
-    assert [pair.status(campaign, role)["agreed"] for role in (0, 1)] == [False, True]
+    assert [pair.status(campaign, role)["operator_agreed"] for role in (0, 1)] == [False, True]
     assert pair.agree(campaign, 0).json()["count"] == 61
 
 
@@ -87,7 +87,7 @@ def test_at_closing_time_no_word_is_needed_where_the_campaign_says_so(tmp_path: 
         late.write_text("3700")
         pair.start(0)
         pair.wait_ready(itself)
-        assert [pair.status(itself, role)["count"] for role in (0, 1)] == [20, 20]
+        assert [pair.status(itself, role)["sealed_uploads"] for role in (0, 1)] == [20, 20]
         assert code(peer_call(pair, asked, "freeze")) == "agreement-pending"
         assert [pair.status(asked, role)["state"] for role in (0, 1)] == ["open", "open"]
         until = time.monotonic() + 30
@@ -138,7 +138,7 @@ def test_a_word_can_be_taken_back(pair: LivePair) -> None:
     campaign, _ = filled(pair)
     assert code(pair.agree(campaign, 0)) == "agreement-pending"
     with pair.operator(0) as client:
-        assert client.delete(f"/v1/campaigns/{name(campaign)}/seal").json() == {"agreed": False}
+        assert client.delete(f"/v1/campaigns/{name(campaign)}/seal").json() == {"operator_agreed": False}
     assert code(peer_call(pair, campaign, "freeze")) == "agreement-pending"
     assert code(pair.agree(campaign, 1)) == "agreement-pending"
     assert pair.agree(campaign, 0).json()["count"] == 60
@@ -157,7 +157,7 @@ def test_a_freeze_can_be_undone_but_no_sealing(pair: LivePair) -> None:
     with pair.operator(1) as client:  # whichever side asks
         assert client.post(f"/v1/campaigns/{name(campaign)}/unfreeze").json() == {"state": "open"}
     assert [pair.status(campaign, role)["state"] for role in (0, 1)] == ["open", "open"]
-    assert pair.status(campaign)["agreed"] is False
+    assert pair.status(campaign)["operator_agreed"] is False
     pair.upload_values(campaign, np.array([7]))
     # A set that is fixed at one side is never opened again, and sealing completes it.
     pair.agree(campaign, 0)

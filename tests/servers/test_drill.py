@@ -159,7 +159,8 @@ def _shown(answer: httpx.Response) -> bytes:
 
 def stands(pair: LivePair, made: Made) -> dict[str, Any]:
     """What does not depend on when it is asked."""
-    names = ("state", "uploads", "count", "unmatched", "kept", "rejected", "checksum", "agreed", "freezes", "sites")
+    names = ["state", "uploads", "sealed_uploads", "unmatched", "excluded_stored", "rejected", "checksum"]
+    names += ["operator_agreed", "freeze_number", "sites"]
     found = {}
     for kind, campaign in made.items():
         status = pair.status(campaign)
@@ -216,7 +217,7 @@ def drill(
 
         if checking:
             both = pair.wait_checked(made["checking"])
-            assert [(status["state"], status["count"]) for status in both] == [("sealed", 20)] * 2
+            assert [(status["state"], status["sealed_uploads"]) for status in both] == [("sealed", 20)] * 2
             del made["checking"]
         _wait_ready(pair, made)
         assert stands(pair, made) == stood

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from fss_ecdf.campaign.json_messages import read
+from fss_ecdf.campaign.status import Status
 from fss_ecdf.operators.next_steps import next_step, typed
 from servers.lifecycle.overseer import Overseer
 from servers.storage.jobs import FAILED, READY, Job
@@ -119,7 +121,7 @@ def test_status_says_why_a_job_failed(tmp_path: Path) -> None:
         (trouble,) = [one for one in status["troubles"] if one["what"] == FAILS]
         assert trouble["detail"]
         assert trouble["since"].endswith("Z")
-        assert trouble["detail"][:40] in next_step({**status, "peer": {"state": "sealed"}}, typed(name(campaign)))
+        assert trouble["detail"][:40] in next_step(read(Status, {**status, "peer": status}), typed(name(campaign)))
         assert [one["of"] for one in pair.events(0) if one["event"] == "trouble"] == [FAILS]
         assert next(one["problem"] for one in pair.events(0) if one["event"] == "prepare-failed") == trouble["detail"]
 
@@ -128,7 +130,7 @@ def _until(pair: LivePair, campaign: Any) -> dict[str, Any]:
     until = time.monotonic() + 60
     while True:
         status = pair.status(campaign)
-        if "troubles" in status and status.get("phase") == "failed":
+        if status.get("troubles") and status.get("phase") == "failed":
             return status
         assert time.monotonic() < until, status
         time.sleep(0.1)

@@ -193,7 +193,7 @@ def test_waves_close_at_their_time_and_what_was_missed_is_made_up(pair: LivePair
     while (states := [wave["state"] for wave in waves_of(pair, campaign)["waves"]]) != wanted:
         assert time.monotonic() < until, states
         time.sleep(0.1)
-    assert pair.status(campaign)["waves"][3]["count"] == 30
+    assert pair.status(campaign)["waves"][3]["uploads"] == 30
     assert waves_of(pair, campaign)["releases"] == []
 
 

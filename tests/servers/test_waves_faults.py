@@ -51,7 +51,7 @@ def test_a_wave_survives_a_crash_at_every_step_of_its_closing(tmp_path: Path, po
         close(pair, campaign, 2)
         until_released(pair, campaign, "pooled 2")
         assert pair.ask(0, campaign, "curve", pooled=2)["n"] == total + 12
-        both = [[(w["count"], w["checksum"]) for w in pair.status(campaign, role)["waves"]] for role in (0, 1)]
+        both = [[(w["uploads"], w["checksum"]) for w in pair.status(campaign, role)["waves"]] for role in (0, 1)]
         assert both[0] == both[1]
         assert pair.ask(0, campaign, "curve", wave=1) == pair.ask(1, campaign, "curve", wave=1)
 

@@ -9,11 +9,11 @@ import { Sites } from "./sites.js";
 const STATES = [
   ["State", "state"],
   ["Uploads", "uploads"],
-  ["Operator's word", "agreed"],
-  ["Sealed", "count"],
-  ["Left out", "unmatched"],
+  ["Operator agreed", "operator_agreed"],
+  ["Sealed", "sealed_uploads"],
+  ["Unmatched", "unmatched"],
   ["Rejected", "rejected"],
-  ["Still kept of these", "kept"],
+  ["Excluded and kept", "excluded_stored"],
   ["Evaluation", "phase"],
   ["Progress", "progress"],
   ["Trouble", "troubles"],
@@ -79,9 +79,9 @@ export class CampaignPart {
     const states = statuses.map((s) => s.state),
       mine = roles.map((role) => statuses[role]);
     $("seal").disabled = states.some((s) => s === undefined) || states.every((s) => ["checking", "sealed"].includes(s));
-    $("retract").disabled = !mine.some((s) => s.agreed && s.state === "open");
+    $("retract").disabled = !mine.some((s) => s.operator_agreed && s.state === "open");
     $("reopen").disabled = !states.includes("frozen") || states.some((s) => ["checking", "sealed"].includes(s));
-    $("confirm").disabled = !mine.some((s) => s.kept > 0);
+    $("confirm").disabled = !mine.some((s) => s.excluded_stored > 0);
   }
 
   facts(about, budgets, roles) {
@@ -108,7 +108,7 @@ export class CampaignPart {
     const value = (status, key) => {
       if (!("state" in status))
         return key === "state" && status.problem !== "peer-unavailable" ? status.detail : UNKNOWN;
-      if (key === "agreed") return status.agreed ? "given" : "not yet";
+      if (key === "operator_agreed") return status.operator_agreed ? "yes" : "not yet";
       if (key === "troubles") return troubles(status);
       if (key === "progress") return status.progress == null ? "–" : `${Math.round(100 * status.progress)} %`;
       return status[key] == null ? "–" : String(status[key]);
