@@ -1,4 +1,4 @@
-"""This server's HPKE keys: pledged before a campaign exists, used to open its uploads, erased with it."""
+"""This server's HPKE keys: committed to before a campaign exists, used to open its uploads, erased with it."""
 
 import asyncio
 import os
@@ -30,33 +30,33 @@ class HpkeKeys:
         self._known: dict[bytes, HpkeKey] = {}
 
     async def commitment(self, campaign_id: bytes, kem: Kem) -> ServerCommitment:
-        """What this server pledges to a campaign of this id, which need not exist yet. The same when asked again."""
-        salt = await self._writer.run(lambda: self._storage.pledges.salt_or_new(campaign_id, self._rand))
+        """What this server commits to for a campaign of this id, which need not exist. The same when asked again."""
+        salt = await self._writer.run(lambda: self._storage.commitments.salt_or_new(campaign_id, self._rand))
         return self._identity.commit(campaign_id, kem, salt)
 
     async def signed_commitment(self, campaign_id: bytes, kem: Kem) -> dict[str, object]:
         """The same for the other server, which knows this server by its signing key."""
-        pledge = await self.commitment(campaign_id, kem)
-        signature = self._identity.sign(covered_by_signature(campaign_id, kem, pledge))
-        return {"pledge": pledge.model_dump(mode="json"), "signature": to_base64url(signature)}
+        commitment = await self.commitment(campaign_id, kem)
+        signature = self._identity.sign(covered_by_signature(campaign_id, kem, commitment))
+        return {"commitment": commitment.model_dump(mode="json"), "signature": to_base64url(signature)}
 
     async def peer_commitment(self, campaign_id: bytes, kem: Kem) -> ServerCommitment:
-        """What the other server pledges, if it signed it."""
+        """What the other server commits to, if it signed it."""
         given = await self._peer.commitment(campaign_id, kem)
         try:
-            pledge = ServerCommitment.model_validate(given["pledge"])
+            commitment = ServerCommitment.model_validate(given["commitment"])
             signature = from_base64url(given["signature"], SIGNATURE_BYTES, "a signature")
         except (KeyError, ValueError):
-            raise InvalidPeerResponse("the other server's pledge is not well-formed") from None
-        if not is_signed(self._peer_key, covered_by_signature(campaign_id, kem, pledge), signature):
+            raise InvalidPeerResponse("the other server's commitment is not well-formed") from None
+        if not is_signed(self._peer_key, covered_by_signature(campaign_id, kem, commitment), signature):
             raise InvalidPeerResponse(
-                "the other server's pledge is not signed with the key that this server knows of it"
+                "the other server's commitment is not signed with the key that this server knows of it"
             )
-        return pledge
+        return commitment
 
     async def require_commitments(self, campaign: Campaign) -> None:
-        """The campaign holds this server's own pledge, or a problem."""
-        salt = await asyncio.to_thread(self._storage.pledges.salt, campaign.id)
+        """The campaign holds this server's own commitment, or a problem."""
+        salt = await asyncio.to_thread(self._storage.commitments.salt, campaign.id)
         if salt is None:
             with suppress(UnknownCampaign):  # one that was deleted says so
                 await asyncio.to_thread(self._storage.campaigns.get, campaign.id)
@@ -85,10 +85,10 @@ class HpkeKeys:
 
 def find(identity: Identity, storage: Storage, campaign: Campaign) -> HpkeKey:
     """The key that the campaign names, from the identity and what the database has of it; or the problem."""
-    salt, pledges = storage.pledges.salt(campaign.id), campaign.server_commitments
-    assert pledges is not None
+    salt, commitments = storage.commitments.salt(campaign.id), campaign.server_commitments
+    assert commitments is not None
     key = None if salt is None else identity.hpke_key(campaign.id, campaign.kem, salt)
-    if key is None or key.public_bytes != pledges[identity.server].hpke_key:
+    if key is None or key.public_bytes != commitments[identity.server].hpke_key:
         what = "the identity file is another one" if key is not None else "the database has no salt for it"
         raise HpkeKeyLost(
             f"server {identity.server} has lost its HPKE key of campaign {to_base64url(campaign.id)} ({what}), so it "
@@ -105,5 +105,5 @@ def is_lost(identity: Identity, storage: Storage, campaign: Campaign) -> bool:
     return False
 
 
-def covered_by_signature(campaign_id: bytes, kem: Kem, pledge: ServerCommitment) -> bytes:
-    return b"fss-ecdf pledge 1\n" + campaign_id + kem.encode() + b"\n" + pledge.model_dump_json().encode()
+def covered_by_signature(campaign_id: bytes, kem: Kem, commitment: ServerCommitment) -> bytes:
+    return b"fss-ecdf commitment 1\n" + campaign_id + kem.encode() + b"\n" + commitment.model_dump_json().encode()

@@ -23,7 +23,7 @@ STATES = ("open", "frozen", "checking", "sealed")
 PHASES = ("waiting", "writing keys", "checking", "waiting for the other server", "evaluating", "ready", "failed")
 WAVES = Gauge("fss_waves", "Waves of all campaigns, a plain campaign being one, by state", ["state"])
 JOBS = Gauge("fss_jobs", "Background jobs by phase", ["phase"])
-LEFT_OUT = Gauge("fss_left_out", "Uploads that a sealing left out or rejected and that are kept until confirmed")
+EXCLUDED = Gauge("fss_excluded", "Unmatched and rejected uploads that are kept until the operator discards them")
 TROUBLE_SECONDS = Gauge("fss_trouble_seconds", "How long the oldest of what does not go on lasts; 0: none", ["what"])
 DISK_FREE = Gauge("fss_disk_free_bytes", "Room on the disk of the database")
 

@@ -65,14 +65,14 @@ class PeerClient:
         return await self._call(method, f"/v1/peer/campaigns/{to_base64url(campaign)}{what}", content, most)
 
     async def commitment(self, campaign: bytes, kem: Kem) -> dict[str, object]:
-        """What the other server says that it pledges to a campaign of this id; nothing of it is checked."""
-        data = await self._call("GET", f"/v1/peer/pledges/{to_base64url(campaign)}?kem={kem}", None, 1 << 16)
+        """What the other server says that it commits to for a campaign of this id; nothing of it is checked."""
+        data = await self._call("GET", f"/v1/peer/commitments/{to_base64url(campaign)}?kem={kem}", None, 1 << 16)
         try:
             given = parse_json(data)
         except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
-            raise InvalidPeerResponse("the other server's pledge is not well-formed")
+            raise InvalidPeerResponse("the other server's commitment is not well-formed")
         return given
 
     async def compare(self) -> None:

@@ -156,7 +156,7 @@ class Campaign(BaseModel):
 
     @model_validator(mode="after")
     def _valid_commitments(self) -> Self:
-        if any(len(pledge.hpke_key) != PUBLIC_KEY_BYTES[self.kem] for pledge in self.server_commitments or ()):
+        if any(len(commitment.hpke_key) != PUBLIC_KEY_BYTES[self.kem] for commitment in self.server_commitments or ()):
             raise ValueError(f"server_commitments: an HPKE key of {self.kem} has {PUBLIC_KEY_BYTES[self.kem]} bytes")
         return self
 

@@ -48,7 +48,7 @@ def part_info(header: bytes, token: bytes, number: int, last: bool, first: bytes
 def seal_upload(campaign: Campaign, server: int, envelope: bytes, token: str) -> bytes:
     """What travels of an envelope for one server, with this token. Each time other bytes: encryption is randomised."""
     if campaign.server_commitments is None:
-        raise InvalidCampaign("the campaign has no pledges of the servers, so nothing can be encrypted to them")
+        raise InvalidCampaign("the campaign has no commitments of the servers, so nothing can be encrypted to them")
     header, key = envelope[:UPLOAD_HEADER_BYTES], campaign.server_commitments[server].hpke_key
     parts, first, sender = [header], b"", token_digest(token)
     for number, start, stop in _parts(len(envelope) - UPLOAD_HEADER_BYTES, row_bytes(campaign)):

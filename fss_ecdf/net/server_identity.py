@@ -1,7 +1,7 @@
 """What a server is known by for good: one secret file, from which its part of every challenge and its signature follow.
 
 It is no part of the database, so that restoring that brings nothing back; a server that lost it cannot go on with the
-campaigns it made pledges for.
+campaigns that it made commitments for.
 """
 
 import hmac
@@ -79,16 +79,16 @@ class Identity:
         return seed
 
     def require_commitments(self, campaign: Campaign, peer_key: bytes, salt: bytes | None) -> None:
-        """The campaign holds what this server has pledged, and the other server's key is the one known here."""
+        """The campaign holds this server's commitment, and the other server's key is the one known here."""
         if campaign.server_commitments is None:
-            raise InvalidCampaign("the campaign has no pledges of the servers; ask GET /v1/commitments/ID for them")
+            raise InvalidCampaign("the campaign has no commitments of the servers; ask GET /v1/commitments/ID for them")
         if salt is None:
             raise InvalidCampaign(
-                f"server {self.server} made no pledge for this id; ask GET /v1/commitments/ID for one"
+                f"server {self.server} made no commitment for this id; ask GET /v1/commitments/ID for one"
             )
         if campaign.server_commitments[self.server] != self.commit(campaign.id, campaign.kem, salt):
             raise InvalidCampaign(
-                f"server_commitments.{self.server}: this is not what server {self.server} pledges for this id"
+                f"server_commitments.{self.server}: this is not the commitment of server {self.server} for this id"
             )
         if campaign.server_commitments[1 - self.server].signing_key != peer_key:
             raise InvalidCampaign(

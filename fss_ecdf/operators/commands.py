@@ -66,7 +66,7 @@ def _has_id(text: str) -> bool:
 
 
 def _prepared(args: argparse.Namespace, remotes: list[at_both.ServerClient]) -> at_both.CampaignWithTokens:
-    """The campaign of a file with its id, its tokens and both servers' pledges.
+    """The campaign of a file with its id, its tokens and both servers' commitments.
 
     All of it is on disk before a server hears of it, so that a repetition completes what failed.
     """

@@ -1,6 +1,6 @@
 """A campaign that travels from one organisation to the other: everything about it, and no secret.
 
-A proposal has the whole campaign with what both servers pledge to it, its digest, the hashes of the tokens that admit
+A proposal has the whole campaign with the commitments of both servers, its digest, the hashes of the tokens that admit
 parties, and where both servers are. Whoever accepts it creates the same campaign at the own server.
 """
 
@@ -63,7 +63,7 @@ def write_proposal(path: Path, created: CampaignWithTokens, places: list[ServerA
 
 
 def read_proposal(path: Path) -> Proposal:
-    """Checked as far as it can be without asking a server; that checks the pledges."""
+    """Checked as far as it can be without asking a server; that checks the commitments."""
     try:
         fields = parse_json(path.read_bytes())
     except (ValueError, RecursionError):
@@ -78,7 +78,7 @@ def read_proposal(path: Path) -> Proposal:
     if given.digest != campaign.digest:
         raise UsageError(f"{path}: its digest is not that of its campaign; it was changed on the way, ask for it again")
     if campaign.server_commitments is None:
-        raise UsageError(f"{path}: the campaign lacks what both servers pledge; it was not made by propose")
+        raise UsageError(f"{path}: the campaign lacks the commitments of both servers; it was not made by propose")
     return Proposal(campaign, given.upload_token, given.invitations, given.addresses)
 
 

@@ -28,8 +28,8 @@ async def read(
 
 
 def latest(actions: ActionLog, last: int) -> dict[str, object]:
-    rows, is_whole = deque[dict[str, object]](maxlen=last), True
-    for number, action, link, holds in actions.all():
-        is_whole = holds
-        rows.append({"number": number, **vars(action), "about": json.loads(action.about), "link": link.hex()})
-    return {"whole": is_whole, "actions": list(rows)}
+    rows, is_valid = deque[dict[str, object]](maxlen=last), True
+    for number, action, digest, holds in actions.all():
+        is_valid = holds
+        rows.append({"number": number, **vars(action), "details": json.loads(action.details), "digest": digest.hex()})
+    return {"chain_valid": is_valid, "actions": list(rows)}

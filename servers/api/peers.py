@@ -172,9 +172,9 @@ async def about(request: Request) -> JSONResponse:
     return JSONResponse({**said, "signing_key": keys[0], "peer_signing_key": keys[1]})
 
 
-@router.get("/v1/peer/pledges/{cid}", include_in_schema=False)
+@router.get("/v1/peer/commitments/{cid}", include_in_schema=False)
 async def commitment(cid: str, request: Request, kem: Kem = "x25519") -> JSONResponse:
-    """What this server pledges to a campaign of this id, which need not exist yet, signed."""
+    """What this server commits to for a campaign of this id, which need not exist yet, signed."""
     server = auth.require(request, PEER)
     return JSONResponse(await server.hpke_keys.signed_commitment(campaign_id(cid), kem))
 

@@ -13,8 +13,8 @@ from servers.storage.action_log import LoggedAction
 T = TypeVar("T")
 
 
-async def record_action(server: Server, action: str, campaign: str, work: Awaitable[T], **about: object) -> T:
-    """What `work` gives, with a row in the log of actions; `about` holds counts, labels and ids, never a token."""
+async def record_action(server: Server, action: str, campaign: str, work: Awaitable[T], **details: object) -> T:
+    """What `work` gives, with a row in the log of actions; `details` holds counts, labels and ids, never a token."""
     outcome = "internal"
     try:
         result = await work
@@ -24,8 +24,8 @@ async def record_action(server: Server, action: str, campaign: str, work: Awaita
         outcome = problem.code
         raise
     finally:
-        at, said = server.clock().strftime(TIME_FORMAT), json.dumps(about, ensure_ascii=False)
-        row = LoggedAction(at, action, campaign[:43], outcome, said)
+        at, text = server.clock().strftime(TIME_FORMAT), json.dumps(details, ensure_ascii=False)
+        row = LoggedAction(at, action, campaign[:43], outcome, text)
         try:
             await server.writer.run(lambda: server.storage.actions.add(row))
         except Problem as problem:  # a full disk must not keep an operator from deleting

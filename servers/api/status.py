@@ -33,8 +33,8 @@ def _status(server: Server, entry: StoredCampaign) -> Status:
         "server": server.number,
         "digest": campaign.digest,
         "min_uploads": campaign.min_uploads,
-        "operator_agreed": wave.agreed,
-        "freeze_number": wave.freezes,
+        "operator_agreed": wave.operator_agreed,
+        "freeze_number": wave.freeze_number,
         "seal": campaign.seal,
         "closes": None if campaign.uploads_end is None else campaign.uploads_end.strftime(TIME_FORMAT),
         "closed": is_closed(campaign, server.clock()),
@@ -65,7 +65,7 @@ def _wave(server: Server, campaign: bytes, wave: Wave) -> WaveStatus:
     uploads = server.storage.uploads.in_wave(campaign, wave.number) if wave.set is None else wave.set.count
     fields = {"number": wave.number, "state": wave.state, "uploads": uploads, "rejected": wave.rejected}
     more = _of_set(server, campaign, wave)
-    return WaveStatus.model_validate({**fields, "operator_agreed": wave.agreed, **more})
+    return WaveStatus.model_validate({**fields, "operator_agreed": wave.operator_agreed, **more})
 
 
 def _of_set(server: Server, campaign: bytes, wave: Wave) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class FrozenIds:
     async def answer(self, campaign: Campaign, number: int, asked: IdsQuery) -> bytes:
         """The other server's question."""
         wave = await asyncio.to_thread(self._storage.waves.get, campaign.id, number)
-        if wave.state == OPEN or wave.freezes != asked.freeze:
+        if wave.state == OPEN or wave.freeze_number != asked.freeze:
             raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")
         if asked.level == asked.depth:
             return await asyncio.to_thread(self.of_leaves, campaign.id, number, asked.nodes, asked.depth, asked.after)
@@ -77,7 +77,7 @@ class FrozenIds:
         """What a look is of. An older database has freezes with the same numbers, of other uploads: it is of another
         generation of the history."""
         own = await asyncio.to_thread(self._storage.history.standing, OWN)
-        return campaign_id, own.generation, wave.number, wave.freezes, wave.set
+        return campaign_id, own.generation, wave.number, wave.freeze_number, wave.set
 
     def _known(self, here: tuple[Hashable, ...]) -> bytes | None:
         """The checksum of all that is here, if a tree of it was made."""

@@ -55,7 +55,7 @@ def measure(storage: Storage) -> None:
         metrics.WAVES.labels(state).set(counts.waves.get(state, 0))
     for phase in metrics.PHASES:
         metrics.JOBS.labels(phase).set(counts.jobs.get(phase, 0))
-    metrics.LEFT_OUT.set(counts.excluded)
+    metrics.EXCLUDED.set(counts.excluded)
     oldest = dict.fromkeys(KINDS, 0.0)
     for one in storage.troubles.all():
         oldest[one.kind] = max(oldest[one.kind], now - one.since)

@@ -52,7 +52,7 @@ from servers.lifecycle.id_tree import (
     depth_for,
     difference,
 )
-from servers.lifecycle.seal_messages import LEAVING_AT_ONCE, NO_SET, Agreed, Frozen, IdsQuery, Step
+from servers.lifecycle.seal_messages import EXCLUDED_AT_ONCE, NO_SET, Agreed, Frozen, IdsQuery, Step
 from servers.lifecycle.wave_schedule import is_due, is_manual
 from servers.peer import PeerClient
 from servers.storage.admission import seals_at_closing
@@ -71,7 +71,7 @@ def freeze(storage: Storage, campaign: Campaign, now: datetime, number: int = 0)
     closed = seals_at_closing(campaign, now) or is_due(storage, campaign, number, now)
     wave = storage.waves.freeze(campaign.id, number, closed=closed)
     count, fixed = storage.uploads.in_wave(campaign.id, number), NO_SET if wave.set is None else wave.set.checksum
-    return Frozen(wave.state, wave.freezes, campaign.digest, count, fixed)
+    return Frozen(wave.state, wave.freeze_number, campaign.digest, count, fixed)
 
 
 async def accept(
@@ -80,7 +80,9 @@ async def accept(
     """Step 5 on the other side: the set is what is here without what was named, and has this checksum."""
     wave, leave = await asyncio.to_thread(_proposed, storage, campaign.id, number, step.set)
     if wave.set is None:
-        if wave.state != FROZEN or wave.freezes != step.freeze:  # it may freeze right now, and nobody has compared
+        if (
+            wave.state != FROZEN or wave.freeze_number != step.freeze
+        ):  # it may freeze right now, and nobody has compared
             raise CampaignSealed("this is not the freeze that the campaign is in; seal it again")
         here = await ids.checksum(campaign.id, wave, leave, patience_s=PATIENCE_S)
         if here != step.set:
@@ -159,7 +161,7 @@ class Sealer:
                     "be opened again; fss-server campaign seal completes it"
                 )
             if mine.state == FROZEN:
-                await self._writer.run(lambda: self._storage.waves.unfreeze(campaign.id, mine.freezes))
+                await self._writer.run(lambda: self._storage.waves.unfreeze(campaign.id, mine.freeze_number))
             self._crash("reopen-here")
             if theirs.state == FROZEN:
                 step = Step(theirs.freeze_number, campaign.digest).encode()
@@ -236,7 +238,7 @@ class Sealer:
 
     async def _name(self, campaign: Campaign, number: int, theirs: Frozen, checksum: bytes, ids: bytes) -> None:
         """Step 4, a part at a time."""
-        for start in range(0, len(ids), size := UPLOAD_ID_BYTES * LEAVING_AT_ONCE):
+        for start in range(0, len(ids), size := UPLOAD_ID_BYTES * EXCLUDED_AT_ONCE):
             step = Step(theirs.freeze, campaign.digest, checksum, ids[start : start + size])
             await self._peer.call("POST", campaign.id, f"/exclude?wave={number}", content=step.encode())
 

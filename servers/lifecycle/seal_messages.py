@@ -25,11 +25,11 @@ from servers.storage.waves import CHECKING, FROZEN, SEALED, Wave
 
 STATES = (FROZEN, CHECKING, SEALED)
 NO_SET = bytes(32)
-LEAVING_AT_ONCE = 4096  # ids in one step
+EXCLUDED_AT_ONCE = 4096  # ids in one step
 
 _FROZEN = struct.Struct("<BQ32sQ32s")
 _STEP = struct.Struct("<Q32s32s")
-STEP_BYTES = _STEP.size + UPLOAD_ID_BYTES * LEAVING_AT_ONCE
+STEP_BYTES = _STEP.size + UPLOAD_ID_BYTES * EXCLUDED_AT_ONCE
 
 UploadId = Annotated[
     bytes,

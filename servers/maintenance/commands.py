@@ -205,14 +205,14 @@ def _export_log(args: argparse.Namespace) -> int:
 
     engine, last = open_engine(load(args.config).database_url), "none"
     try:
-        for number, action, link, whole in ActionLog(engine).all():
-            row = {**vars(action), "about": json.loads(action.about)}
-            print(json.dumps({"number": number, **row, "link": link.hex()}, ensure_ascii=False))
-            if not whole:
+        for number, action, digest, is_valid in ActionLog(engine).all():
+            row = {**vars(action), "details": json.loads(action.details)}
+            print(json.dumps({"number": number, **row, "digest": digest.hex()}, ensure_ascii=False))
+            if not is_valid:
                 print(f"fss-server: action {number} or one before it was changed or removed", file=sys.stderr)
                 return BAD_DATA
-            last = link.hex()
+            last = digest.hex()
     finally:
         engine.dispose()
-    print(f"fss-server: the log is whole; its last link is {last}", file=sys.stderr)
+    print(f"fss-server: the chain of the action log is valid; its last digest is {last}", file=sys.stderr)
     return OK

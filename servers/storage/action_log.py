@@ -1,6 +1,6 @@
 """What operators did, in order: rows are only ever added, and each holds a digest of all before it.
 
-Whoever owns the disk could write the whole chain anew; the last link, kept elsewhere, shows that.
+Whoever owns the disk could write the whole chain anew; the last digest, kept elsewhere, shows that.
 """
 
 import hashlib
@@ -27,10 +27,10 @@ class LoggedAction:
     action: str
     campaign: str
     outcome: str  # "done", or the code of the problem
-    about: str = "{}"
+    details: str = "{}"
 
-    def link(self, before: bytes) -> bytes:
-        row = json.dumps([self.at, self.action, self.campaign, self.outcome, self.about])
+    def digest(self, before: bytes) -> bytes:
+        row = json.dumps([self.at, self.action, self.campaign, self.outcome, self.details])
         return hashlib.sha256(before + row.encode()).digest()
 
 
@@ -40,16 +40,18 @@ class ActionLog:
 
     def add(self, action: LoggedAction) -> None:
         with Transaction(self._engine, _LOCK) as db:
-            last = db.execute(sa.select(ACTIONS.c.link).order_by(ACTIONS.c.number.desc()).limit(1)).scalar_one_or_none()
-            db.execute(ACTIONS.insert().values(**vars(action), link=action.link(last or _START)))
+            last = db.execute(
+                sa.select(ACTIONS.c.digest).order_by(ACTIONS.c.number.desc()).limit(1)
+            ).scalar_one_or_none()
+            db.execute(ACTIONS.insert().values(**vars(action), digest=action.digest(last or _START)))
             history.advance(db, even_on_hold=True)
 
     def all(self) -> Iterator[tuple[int, LoggedAction, bytes, bool]]:
-        """Number, action, link, and whether the chain holds up to here."""
-        before, whole = _START, True
+        """Number, action, digest, and whether the chain holds up to here."""
+        before, is_valid = _START, True
         with self._engine.connect() as db:
             for row in db.execute(sa.select(ACTIONS).order_by(ACTIONS.c.number)):
-                action = LoggedAction(row.at, row.action, row.campaign, row.outcome, row.about)
-                whole = whole and action.link(before) == row.link
-                yield row.number, action, row.link, whole
-                before = row.link
+                action = LoggedAction(row.at, row.action, row.campaign, row.outcome, row.details)
+                is_valid = is_valid and action.digest(before) == row.digest
+                yield row.number, action, row.digest, is_valid
+                before = row.digest

@@ -13,14 +13,24 @@ from fss_ecdf.campaign.campaign import Campaign, to_base64url
 from fss_ecdf.campaign.errors import CampaignDeleted, CampaignExists, Problem, UnknownCampaign
 from servers.storage import commitments, dialects, history
 from servers.storage.database import Transaction, purge_write_ahead_log
-from servers.storage.schema import CAMPAIGNS, EXCLUDED, INVITATIONS, JOBS, LEAVING, SITES, UPLOADS, WAVES, WITHDRAWN
+from servers.storage.schema import (
+    CAMPAIGNS,
+    EXCLUDED,
+    INVITATIONS,
+    JOBS,
+    PROPOSED,
+    SITES,
+    UPLOADS,
+    WAVES,
+    WITHDRAWN,
+)
 
 NOISE_SEED_BYTES = 32
 # Asked with every upload, so made once.
 _INVITED = sa.select(INVITATIONS.c.token).where(
     INVITATIONS.c.campaign == sa.bindparam("campaign"), INVITATIONS.c.token == sa.bindparam("token")
 )
-NEW_WAVE = {"state": "open", "freezes": 0, "agreed": False, "rejected": 0, "erased": False}
+NEW_WAVE = {"state": "open", "freeze_number": 0, "operator_agreed": False, "rejected": 0, "erased": False}
 
 
 @dataclass(frozen=True)
@@ -34,7 +44,7 @@ class StoredCampaign:
     erased: int
 
     def __repr__(self) -> str:
-        return f"<Entry {to_base64url(self.campaign.id)}>"
+        return f"<StoredCampaign {to_base64url(self.campaign.id)}>"
 
 
 class Campaigns:
@@ -93,7 +103,7 @@ class Campaigns:
             number = db.execute(sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id)).scalar_one()
             dialects.of(self._engine).drop_uploads(db, number)
             commitments.erase(db, campaign_id)
-            for table in (INVITATIONS, SITES, WITHDRAWN, EXCLUDED, LEAVING, WAVES, JOBS):
+            for table in (INVITATIONS, SITES, WITHDRAWN, EXCLUDED, PROPOSED, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
             db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**blank))

@@ -1,4 +1,4 @@
-"""What this server keeps for every campaign that it made a pledge for: one random salt of its HPKE key.
+"""What this server keeps for every campaign that it made a commitment for: one random salt of its HPKE key.
 
 The key follows from the salt and the identity file together (`fss_ecdf/net/server_identity.py`). So every process of
 this server has it, a backup of the database and the identity includes it, the database alone opens nothing, and nobody
@@ -16,9 +16,9 @@ from servers.storage.database import Transaction
 from servers.storage.schema import CAMPAIGNS, COMMITMENTS
 
 SALT_BYTES = 32
-MOST_UNUSED = 1000  # pledges for campaigns that were not created; older ones are dropped
+MOST_UNUSED = 1000  # commitments for campaigns that were not created; older ones are dropped
 
-_LOCK = b"pledges"
+_LOCK = b"commitments"
 
 
 class HpkeSalts:
@@ -26,7 +26,7 @@ class HpkeSalts:
         self._engine = engine
 
     def salt(self, campaign_id: bytes) -> bytes | None:
-        """None: no pledge was made, or it was erased with the campaign."""
+        """None: no commitment was made, or it was erased with the campaign."""
         with self._engine.connect() as db:
             return _salt(db, campaign_id)
 

@@ -22,13 +22,13 @@ _ABOUT = """
 SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state, w.number,
   (SELECT count(*) FROM uploads WHERE campaign = c.number AND sender = :sender),
   EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id),
-  EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
+  EXISTS (SELECT 1 FROM excluded WHERE campaign = c.id)
 FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = :campaign ORDER BY w.number DESC LIMIT 1
 """
 _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = ? AND sender = ? AND was_stored"
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = ? AND id = ?"
 _WITHDRAWN = "SELECT 1 FROM withdrawn WHERE campaign = ? AND id = ?"
-_LEFT_OUT = "SELECT 1 FROM left_out WHERE campaign = ? AND id = ?"
+_EXCLUDED = "SELECT 1 FROM excluded WHERE campaign = ? AND id = ?"
 _LEAF = "SELECT leaf FROM uploads WHERE campaign = ? AND id = ?"
 _INSERT = (
     "INSERT INTO uploads (campaign, id, leaf, key, sender, wave) VALUES (?, ?, ?, ?, ?, ?) "
@@ -107,7 +107,7 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, UploadCont
     about = cursor.execute(_ABOUT, {"campaign": request.campaign, "sender": request.sender}).fetchone()
     if about is None or about[2]:
         raise campaigns.absent(request.campaign, deleted=about is not None)
-    number, spec, _, stored, erased, state, wave, used, any_withdrawn, any_left_out = about
+    number, spec, _, stored, erased, state, wave, used, any_withdrawn, any_excluded = about
     campaign, sender = campaigns.parse(spec), request.sender or ""
     site, reused = None, 0
     gone: set[bytes] = set()
@@ -117,8 +117,8 @@ def _facts(cursor: sqlite3.Cursor, request: NewUploads) -> tuple[int, UploadCont
     if any_withdrawn:
         reused = cursor.execute(_REUSED, (request.campaign, sender)).fetchone()[0] if sender else 0
         gone |= {i for i in request.ids if cursor.execute(_WITHDRAWN, (request.campaign, i)).fetchone()}
-    if any_left_out:
-        gone |= {i for i in request.ids if cursor.execute(_LEFT_OUT, (request.campaign, i)).fetchone()}
+    if any_excluded:
+        gone |= {i for i in request.ids if cursor.execute(_EXCLUDED, (request.campaign, i)).fetchone()}
     return number, UploadContext(campaign, state == waves.OPEN, wave, stored, erased, used, reused, site, {}, gone)
 
 

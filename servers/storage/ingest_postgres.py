@@ -25,7 +25,7 @@ from servers.storage.dialects import postgres
 
 _ABOUT = """
 SELECT c.number, c.deleted, c.stored, c.erased, w.state, w.number,
-  EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id), EXISTS (SELECT 1 FROM left_out WHERE campaign = c.id)
+  EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id), EXISTS (SELECT 1 FROM excluded WHERE campaign = c.id)
 FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = %s ORDER BY w.number DESC LIMIT 1
 """
 _SPEC = "SELECT spec FROM campaigns WHERE id = %s"
@@ -33,7 +33,7 @@ _USED = "SELECT count(*) FROM uploads WHERE campaign = %s AND sender = %s"
 _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = %s AND sender = %s AND was_stored"
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = %s AND id = %s"
 _WITHDRAWN = "SELECT id FROM withdrawn WHERE campaign = %s AND id = ANY(%s)"
-_LEFT_OUT = "SELECT id FROM left_out WHERE campaign = %s AND id = ANY(%s)"
+_EXCLUDED = "SELECT id FROM excluded WHERE campaign = %s AND id = ANY(%s)"
 _LEAVES = "SELECT id, leaf FROM uploads WHERE campaign = %s AND id = ANY(%s)"
 _COUNT = """
 UPDATE campaigns SET stored = stored + %(new)s
@@ -125,14 +125,14 @@ class Ingest:
         found = cursor.execute(_ABOUT, (campaign_id,)).fetchone()
         if found is None or found[1]:
             raise campaigns.absent(campaign_id, deleted=found is not None)
-        number, _, stored, erased, state, wave, any_withdrawn, any_left_out = found
+        number, _, stored, erased, state, wave, any_withdrawn, any_excluded = found
         if campaign_id not in self._specs:
             spec = cursor.execute(_SPEC, (campaign_id,)).fetchone()
             assert spec is not None
             self._specs[campaign_id] = campaigns.parse(spec[0])
         campaign, is_open = self._specs[campaign_id], state == waves.OPEN
         facts = UploadContext(campaign, is_open, wave, stored, erased, 0, 0, None, {}, frozenset())
-        return _About(number, facts, any_withdrawn or any_left_out)
+        return _About(number, facts, any_withdrawn or any_excluded)
 
 
 def _cursor(db: Connection) -> Cursor:
@@ -175,7 +175,7 @@ def _gone(cursor: Cursor, about: _About, request: NewUploads) -> set[bytes]:
         return set()
     ids = request.ids
     found = cursor.execute(_WITHDRAWN, (request.campaign, ids)).fetchall()
-    found += cursor.execute(_LEFT_OUT, (request.campaign, ids)).fetchall()
+    found += cursor.execute(_EXCLUDED, (request.campaign, ids)).fetchall()
     return {row[0] for row in found}
 
 

@@ -27,8 +27,8 @@ WAVES = sa.Table(
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("state", sa.Text, nullable=False),
-    sa.Column("freezes", sa.Integer, nullable=False),
-    sa.Column("agreed", sa.Boolean, nullable=False),  # this server's operator wants it sealed
+    sa.Column("freeze_number", sa.Integer, nullable=False),
+    sa.Column("operator_agreed", sa.Boolean, nullable=False),  # this server's operator has agreed to seal it
     sa.Column("sealed_count", sa.Integer),
     sa.Column("sealed_set", sa.LargeBinary(32)),
     sa.Column("unmatched", sa.Integer),
@@ -38,9 +38,9 @@ WAVES = sa.Table(
     sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
     sa.Column("erased", sa.Boolean, nullable=False),  # its keys, after the last release that they are in
 )
-# The salts of this server's HPKE keys, from the first pledge to a campaign of an id until the campaign is deleted.
+# The salts of this server's HPKE keys, from the first commitment for a campaign of an id until the campaign is deleted.
 COMMITMENTS = sa.Table(
-    "pledges",
+    "commitments",
     META,
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("campaign", sa.LargeBinary(32), nullable=False, unique=True),
@@ -89,9 +89,9 @@ WITHDRAWN = sa.Table(
     sa.Column("was_stored", sa.Boolean, nullable=False),
     sa.Index("withdrawn_by_id", "campaign", "id"),
 )
-# What a sealing left out, or its check rejected, kept until this server's operator confirms it.
+# Unmatched and rejected uploads, kept until this server's operator discards them.
 EXCLUDED = sa.Table(
-    "left_out",
+    "excluded",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("id", sa.LargeBinary(16), primary_key=True),
@@ -102,8 +102,8 @@ EXCLUDED = sa.Table(
     sa.Column("rejected", sa.Boolean, nullable=False),
 )
 # Ids that the other server does not have, told before both agree on the set without them; until then nothing moves.
-LEAVING = sa.Table(
-    "leaving",
+PROPOSED = sa.Table(
+    "proposed_exclusions",
     META,
     sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
     sa.Column("set", sa.LargeBinary(32), primary_key=True),
@@ -118,7 +118,7 @@ LEDGER = sa.Table(
     sa.Column("epsilon", sa.Float, nullable=False),
     sa.Column("at", sa.Text, nullable=False),
 )
-# What operators asked for and what became of it; rows are only added, and each link covers all before it.
+# What operators asked for and what became of it; rows are only added, and each digest covers all before it.
 ACTIONS = sa.Table(
     "actions",
     META,
@@ -127,8 +127,8 @@ ACTIONS = sa.Table(
     sa.Column("action", sa.Text, nullable=False),
     sa.Column("campaign", sa.Text, nullable=False),
     sa.Column("outcome", sa.Text, nullable=False),
-    sa.Column("about", sa.Text, nullable=False),
-    sa.Column("link", sa.LargeBinary(32), nullable=False),
+    sa.Column("details", sa.Text, nullable=False),
+    sa.Column("digest", sa.LargeBinary(32), nullable=False),
 )
 # One row for each thing done that must not be forgotten: a freeze, a sealing, an expense, a withdrawal, an operator's
 # action. The other server remembers the newest it was shown, so that an older database is noticed (`history.py`).

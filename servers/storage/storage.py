@@ -41,7 +41,7 @@ class Storage:
         self.engine = open_engine(url)
         self.campaigns, self.uploads = Campaigns(self.engine), Uploads(self.engine)
         self.sites, self.actions = Sites(self.engine), ActionLog(self.engine)
-        self.pledges = HpkeSalts(self.engine)
+        self.commitments = HpkeSalts(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
         self.history, self.troubles = History(self.engine), Troubles(self.engine)
         if look:

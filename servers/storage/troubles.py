@@ -50,8 +50,8 @@ class Troubles:
         with self._engine.connect() as db:
             waves = db.execute(sa.select(WAVES.c.state, sa.func.count()).group_by(WAVES.c.state)).all()
             jobs = db.execute(sa.select(JOBS.c.phase, sa.func.count()).group_by(JOBS.c.phase)).all()
-            left_out = db.execute(sa.select(sa.func.count()).select_from(EXCLUDED)).scalar_one()
-        return Counts({row[0]: row[1] for row in waves}, {row[0]: row[1] for row in jobs}, int(left_out))
+            excluded = db.execute(sa.select(sa.func.count()).select_from(EXCLUDED)).scalar_one()
+        return Counts({row[0]: row[1] for row in waves}, {row[0]: row[1] for row in jobs}, int(excluded))
 
     def look(self, now: float) -> list[Trouble]:
         """Bring the table up to date; returns what is new in it. One process does."""

@@ -17,7 +17,7 @@ from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import AgreementPending, CampaignSealed, NotReady, NotSealed, Problem, TooFewUploads
 from servers.storage import campaigns, excluded_uploads, history, jobs
 from servers.storage.database import Transaction, purge_write_ahead_log
-from servers.storage.schema import CAMPAIGNS, EXCLUDED, LEAVING, WAVES, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, EXCLUDED, PROPOSED, WAVES, WITHDRAWN
 
 # An unchecked campaign goes from frozen to sealed at once.
 OPEN, FROZEN, CHECKING, SEALED = "open", "frozen", "checking", "sealed"
@@ -44,8 +44,8 @@ class Wave:
 
     number: int
     state: str
-    freezes: int
-    agreed: bool
+    freeze_number: int
+    operator_agreed: bool
     rejected: int  # uploads that did not pass the check, in this and earlier tries
     set: UploadSet | None
     peer_seed: bytes | None = field(default=None, repr=False)  # the other server's part of its challenge
@@ -87,17 +87,17 @@ class Waves:
         with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id, number)
             if current.state == OPEN:
-                _set(db, campaign_id, current, agreed=True)
+                _set(db, campaign_id, current, operator_agreed=True)
 
     def withdraw_agreement(self, campaign_id: bytes) -> None:
-        """This server's operator takes the word back, before anything came of it."""
+        """This server's operator withdraws the agreement, before anything came of it."""
         with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id)
             if current.state == FROZEN:
                 raise CampaignSealed("uploads are frozen already; fss-server campaign unfreeze undoes that")
             if current.state != OPEN:
-                raise CampaignSealed("the set of uploads is fixed; it is too late to take the word back")
-            _set(db, campaign_id, current, agreed=False)
+                raise CampaignSealed("the set of uploads is fixed; it is too late to withdraw the agreement")
+            _set(db, campaign_id, current, operator_agreed=False)
 
     def freeze(self, campaign_id: bytes, number: int = 0, *, closed: bool) -> Wave:
         """Take no more uploads: because this server's own operator agreed, or where it is `closed`; never before.
@@ -109,25 +109,25 @@ class Waves:
             current = wave(db, campaign_id, number)
             if current.state != OPEN:
                 return current
-            if not (closed or current.agreed):
+            if not (closed or current.operator_agreed):
                 raise AgreementPending("this server's operator has not agreed to sealing; uploads go on")
             campaign = campaigns.entry(db, campaign_id).campaign
             if campaign.waves is not None:
                 _require_earlier_fixed(db, campaign_id, number)
-            _set(db, campaign_id, current, state=FROZEN, freezes=current.freezes + 1)
+            _set(db, campaign_id, current, state=FROZEN, freeze_number=current.freeze_number + 1)
             if not _is_last(campaign, number):
                 db.execute(WAVES.insert().values(campaign=campaign_id, number=number + 1, **campaigns.NEW_WAVE))
             return wave(db, campaign_id, number)
 
     def unfreeze(self, campaign_id: bytes, freeze: int) -> None:
-        """Take uploads again, if this freeze is still the last word. The next one needs the operator's word again."""
+        """Take uploads again, if this freeze is still the newest. The next one needs the operator's agreement again."""
         with Transaction(self._engine, campaign_id) as db:
             if campaigns.entry(db, campaign_id).campaign.waves is not None:
                 raise CampaignSealed("a wave that is closed is not opened again; uploads go on in the next one")
             current = wave(db, campaign_id)
             _require_freeze(current, freeze)
-            db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
-            _set(db, campaign_id, current, state=OPEN, agreed=False)
+            db.execute(PROPOSED.delete().where(PROPOSED.c.campaign == campaign_id))
+            _set(db, campaign_id, current, state=OPEN, operator_agreed=False)
 
     def propose_exclusion(
         self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes], number: int = 0
@@ -137,14 +137,14 @@ class Waves:
             _require_freeze(wave(db, campaign_id, number), freeze)
             excluded_uploads.require_here(db, campaign_id, number, ids)
             # Frozen sides have one set in common, so there is never another one to be kept.
-            other = (LEAVING.c.campaign == campaign_id) & (LEAVING.c.set != checksum)
-            db.execute(LEAVING.delete().where(other | _leaving(campaign_id, checksum) & LEAVING.c.id.in_(ids)))
-            db.execute(LEAVING.insert(), [{"campaign": campaign_id, "set": checksum, "id": i} for i in ids])
+            other = (PROPOSED.c.campaign == campaign_id) & (PROPOSED.c.set != checksum)
+            db.execute(PROPOSED.delete().where(other | _proposed(campaign_id, checksum) & PROPOSED.c.id.in_(ids)))
+            db.execute(PROPOSED.insert(), [{"campaign": campaign_id, "set": checksum, "id": i} for i in ids])
 
     def proposed_exclusion(self, campaign_id: bytes, checksum: bytes) -> list[bytes]:
         with self._engine.connect() as db:
-            mine = _leaving(campaign_id, checksum)
-            return list(db.execute(sa.select(LEAVING.c.id).where(mine).order_by(LEAVING.c.id)).scalars())
+            mine = _proposed(campaign_id, checksum)
+            return list(db.execute(sa.select(PROPOSED.c.id).where(mine).order_by(PROPOSED.c.id)).scalars())
 
     def commit_set(
         self, campaign_id: bytes, freeze: int, checksum: bytes, leave: Sequence[bytes], number: int = 0
@@ -152,8 +152,8 @@ class Waves:
         """Fix the set: for good, or, where keys are checked, but for those that do not pass.
 
         The caller has seen, since this freeze, that what is here without `leave` has this checksum; no freeze but this
-        one may be the last. What is left out is kept apart until this server's operator confirms. The job that goes on
-        with the set is there in the same moment, so that no crash can come between.
+        one may be the last. Unmatched uploads are kept apart until this server's operator discards them. The job that
+        goes on with the set is there in the same moment, so that no crash can come between.
         """
         with Transaction(self._engine, campaign_id) as db:
             current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
@@ -172,7 +172,7 @@ class Waves:
             about |= {"state": CHECKING, "checked_set": checksum} if checked else {"state": SEALED}
             _set(db, campaign_id, current, **about)
             _take_from_stored(db, campaign_id, len(leave))
-            db.execute(LEAVING.delete().where(LEAVING.c.campaign == campaign_id))
+            db.execute(PROPOSED.delete().where(PROPOSED.c.campaign == campaign_id))
             if last and not checked:
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             jobs.add(db, campaign_id, number)
@@ -232,13 +232,13 @@ class Waves:
             _set(db, campaign_id, wave(db, campaign_id, number), erased=True)
 
     def excluded_count(self, campaign_id: bytes) -> int:
-        """How many uploads that were left out of the set, or rejected, are still kept."""
+        """How many unmatched or rejected uploads are still kept."""
         mine = EXCLUDED.c.campaign == campaign_id
         with self._engine.connect() as db:
             return int(db.execute(sa.select(sa.func.count()).select_from(EXCLUDED).where(mine)).scalar_one())
 
     def discard_excluded(self, campaign_id: bytes) -> int:
-        """The operator confirms: what was left out or rejected is erased. Returns how many uploads that were."""
+        """The operator discards unmatched and rejected uploads. Returns how many uploads that were."""
         with Transaction(self._engine, campaign_id) as db:
             current, mine = wave(db, campaign_id), EXCLUDED.c.campaign == campaign_id
             if current.state == CHECKING and campaigns.entry(db, campaign_id).campaign.waves is None:
@@ -257,7 +257,7 @@ class Waves:
 def _stands(wave: Wave) -> tuple[object, ...]:
     """Where a wave is on its way, apart from its key file."""
     fixed = None if wave.set is None else (wave.set.checksum, wave.set.checked)
-    return wave.state, wave.freezes, fixed, wave.erased
+    return wave.state, wave.freeze_number, fixed, wave.erased
 
 
 def least_uploads(campaign: Campaign) -> int:
@@ -290,7 +290,9 @@ def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
     fixed = None
     if row.state in (CHECKING, SEALED):
         fixed = UploadSet(row.sealed_count, row.sealed_set, row.unmatched, row.checked_set, row.key_file)
-    return Wave(row.number, row.state, row.freezes, row.agreed, row.rejected, fixed, row.peer_seed, row.erased)
+    return Wave(
+        row.number, row.state, row.freeze_number, row.operator_agreed, row.rejected, fixed, row.peer_seed, row.erased
+    )
 
 
 def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:
@@ -310,10 +312,10 @@ def _require_earlier_fixed(db: Connection, campaign_id: bytes, number: int) -> N
         raise NotReady("an earlier wave is not sealed here yet; seal that one first", retry_after=2)
 
 
-def _leaving(campaign_id: bytes, checksum: bytes) -> sa.ColumnElement[bool]:
-    return (LEAVING.c.campaign == campaign_id) & (LEAVING.c.set == checksum)
+def _proposed(campaign_id: bytes, checksum: bytes) -> sa.ColumnElement[bool]:
+    return (PROPOSED.c.campaign == campaign_id) & (PROPOSED.c.set == checksum)
 
 
 def _require_freeze(current: Wave, freeze: int) -> None:
-    if current.state != FROZEN or current.freezes != freeze:
+    if current.state != FROZEN or current.freeze_number != freeze:
         raise CampaignSealed("the campaign has been opened or sealed by somebody else meanwhile; seal it again")

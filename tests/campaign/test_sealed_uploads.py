@@ -161,6 +161,6 @@ def test_every_flipped_bit_is_noticed() -> None:
             open_upload(changed, of, 1, SENDER, key_of(of, 1).open)
 
 
-def test_a_campaign_without_pledges_cannot_be_encrypted_to() -> None:
-    with pytest.raises(InvalidCampaign, match="no pledges"):
+def test_a_campaign_without_commitments_cannot_be_encrypted_to() -> None:
+    with pytest.raises(InvalidCampaign, match="no commitments"):
         seal_upload(campaign(), 0, bytes(100), TOKEN)

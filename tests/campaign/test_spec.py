@@ -18,9 +18,9 @@ from tests.campaign.helpers import LINEAR, campaign
 
 def test_frozen_digest() -> None:
     """Stored campaigns depend on it."""
-    pledges = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E", "hpke_key": "A" * 42 + "I"}] * 2
+    commitments = [{"commitment": "A" * 43, "signing_key": "A" * 42 + "E", "hpke_key": "A" * 42 + "I"}] * 2
     times = {"opens": "2026-01-01T00:00:00Z", "closes": "2026-06-30T20:00:00+02:00"}
-    frozen = campaign(strata=["no", "yes"], server_commitments=pledges, check_keys=True, **times)
+    frozen = campaign(strata=["no", "yes"], server_commitments=commitments, check_keys=True, **times)
     assert frozen.canonical.decode() == (
         '{"admission":"open","check_keys":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
         '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'

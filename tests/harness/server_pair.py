@@ -44,16 +44,16 @@ SALT = b"\2" * 32  # of their HPKE keys, which `plant` puts into their databases
 
 
 def commitments(campaign_id: bytes, kem: Kem = "x25519") -> list[dict[str, str]]:
-    """What such a pair pledges to a campaign."""
+    """What such a pair commits to for a campaign."""
     both = (Identity(secret, role) for role, secret in enumerate(IDENTITIES))
     return [identity.commit(campaign_id, kem, SALT).model_dump(mode="json") for identity in both]
 
 
 def plant(config: Path, campaign_id: bytes) -> None:
-    """Let a running server have made `pledges` to a campaign, which it would have made with a random salt."""
+    """Let a running server have made commitments for a campaign, which it would have made with a random salt."""
     storage = Storage(load(config).database_url, look=True)
     try:
-        storage.pledges.salt_or_new(campaign_id, lambda _: SALT)
+        storage.commitments.salt_or_new(campaign_id, lambda _: SALT)
     finally:
         storage.close()
 

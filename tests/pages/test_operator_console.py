@@ -132,7 +132,7 @@ def test_what_operators_did(visit: Visit, pair: LivePair, campaign: Campaign) ->
     with pair.operator(0) as client:
         kept = client.get("/v1/actions").json()["actions"]
     visit.click("log-ask")
-    visit.wait(lambda: kept[-1]["link"] in visit.text("log-whole"), "the log is shown")
+    visit.wait(lambda: kept[-1]["digest"] in visit.text("log-whole"), "the log is shown")
     assert "the log holds together" in visit.text("log-whole")
     cells = visit.run(
         "return [...document.querySelectorAll('#log tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"

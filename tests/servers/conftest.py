@@ -88,7 +88,7 @@ def fixed(storage: Storage, **changes: object) -> tuple[Campaign, Wave, list[byt
     _, rows = upload_rows(envelopes(campaign, np.arange(12))[0], campaign, 0)
     assert storage.uploads.add([admission.NewUploads(campaign.id, rows)]) == [[]]
     storage.waves.agree(campaign.id)
-    freeze = storage.waves.freeze(campaign.id, closed=False).freezes
+    freeze = storage.waves.freeze(campaign.id, closed=False).freeze_number
     entries = b"".join(upload_id + leaf for upload_id, leaf, _ in sorted(rows))
     wave = storage.waves.commit_set(campaign.id, freeze, set_checksum(entries), [])
     return campaign, wave, sorted(upload_id for upload_id, _, _ in rows)

@@ -47,7 +47,7 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/challenge", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
     ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
-    ("GET", "/v1/peer/pledges/{id}", {"peer"}),
+    ("GET", "/v1/peer/commitments/{id}", {"peer"}),
     ("GET", "/v1/peer/about", {"peer"}),
     ("GET", "/v1/peer/history", {"peer"}),
 ]

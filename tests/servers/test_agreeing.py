@@ -44,7 +44,7 @@ def test_a_set_that_is_proposed_while_the_wave_freezes_is_not_fixed_unseen(
     with pytest.raises(CampaignSealed):
         asyncio.run(agree())
     wave = storage.waves.get(spec.id, number)
-    assert (wave.state, wave.freezes, wave.set) == (FROZEN, 1, None)
+    assert (wave.state, wave.freeze_number, wave.set) == (FROZEN, 1, None)
 
 
 def test_what_was_looked_at_before_a_rollback_is_not_taken_for_what_is_here(storage: Storage) -> None:

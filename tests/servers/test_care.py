@@ -250,9 +250,9 @@ def test_what_operators_did_is_exported_and_no_token_is_in_it(pair: LivePair) ->
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     mine = [(row["action"], row["outcome"]) for row in rows if row["campaign"] == name(campaign)]
     assert mine == [("create", "done"), ("seal", "agreement-pending"), ("cancel-seal", "done"), ("delete", "done")]
-    assert f"its last link is {rows[-1]['link']}" in done.stderr
+    assert f"its last digest is {rows[-1]['digest']}" in done.stderr
     with pair.operator(0) as client:
-        assert client.get("/v1/actions").json() == {"whole": True, "actions": rows[-100:]}
+        assert client.get("/v1/actions").json() == {"chain_valid": True, "actions": rows[-100:]}
         assert client.get("/v1/actions", params={"last": 2}).json()["actions"] == rows[-2:]
         assert [client.get("/v1/actions", params={"last": n}).status_code for n in ("0", "1001", "x")] == [400] * 3
     for secret in (pair.servers[0].operator, pair.upload_tokens[campaign.id]):
@@ -271,7 +271,7 @@ def test_a_log_that_was_changed_is_noticed(alone: Path, change: str) -> None:
     with storage.engine.connect() as db:
         db.exec_driver_sql(change)
         db.commit()
-    assert latest(storage.actions, 1)["whole"] is False
+    assert latest(storage.actions, 1)["chain_valid"] is False
     storage.close()
     done = run("action-log", "export", "--config", str(alone))
     assert done.returncode == 65

@@ -143,7 +143,7 @@ def test_a_rejected_id_is_not_taken_again_with_another_token(pair: LivePair) -> 
         path = f"/v1/campaigns/{name(campaign)}/uploads/withdraw"
         assert client.post(path, content=ids).status_code == 200
     with closing(sqlite3.connect(pair.folder / "server0" / "data" / "server.db")) as db:
-        assert db.execute("SELECT count(*) FROM left_out WHERE campaign = ?", (campaign.id,)).fetchone() == (0,)
+        assert db.execute("SELECT count(*) FROM excluded WHERE campaign = ?", (campaign.id,)).fetchone() == (0,)
 
 
 def test_too_few_remain(pair: LivePair, tmp_path: Path) -> None:
@@ -228,17 +228,17 @@ def test_a_server_tells_its_part_of_one_challenge_only(pair: LivePair) -> None:
     assert len(told[0]) == 24 * 20 + 64  # with its signature
 
 
-def test_a_campaign_needs_the_servers_own_pledges(pair: LivePair) -> None:
+def test_a_campaign_needs_the_servers_own_commitments(pair: LivePair) -> None:
     campaign = new_campaign(check_keys=True)
     fields = campaign.model_dump(mode="json", by_alias=True)
     with pair.operator(0) as client:
         answer = client.post("/v1/campaigns", json={"campaign": fields, "upload_token": "0" * 64})
-        assert (answer.status_code, "server 0 made no pledge" in answer.json()["detail"]) == (422, True)
+        assert (answer.status_code, "server 0 made no commitment" in answer.json()["detail"]) == (422, True)
     for role in (0, 1):
         pair.plant(role, campaign.id)
     for change, message in (
-        (None, "no pledges"),
-        (list(reversed(fields["server_commitments"])), "server_commitments.0: this is not what server 0 pledges"),
+        (None, "no commitments"),
+        (list(reversed(fields["server_commitments"])), "server_commitments.0: this is not the commitment of server 0"),
         (
             [fields["server_commitments"][0], {**fields["server_commitments"][1], "signing_key": "A" * 43}],
             "server_commitments.1: not the signing key",

@@ -129,7 +129,7 @@ def test_repeating_create_completes_it(pair: LivePair, tmp_path: Path) -> None:
     pair.stop(1)
     failed = run(*create)
     assert failed.returncode == 75
-    assert "the other server cannot be reached" in failed.stderr  # whose pledge is needed
+    assert "the other server cannot be reached" in failed.stderr  # whose commitment is needed
     pair.start(1)
     assert run(*create).returncode == 0
     pair.stop(1)

@@ -22,9 +22,9 @@ from tests.servers.test_bad_peers import leave_and_agree, peer_call, stored_entr
 from tests.servers.test_uploads import code
 
 
-def _left_out(pair: LivePair, campaign: Campaign) -> int:
+def _excluded(pair: LivePair, campaign: Campaign) -> int:
     with closing(sqlite3.connect(pair.folder / "server0" / "data" / "server.db")) as db:
-        return int(db.execute("SELECT COUNT(*) FROM left_out WHERE campaign = ?", (campaign.id,)).fetchone()[0])
+        return int(db.execute("SELECT COUNT(*) FROM excluded WHERE campaign = ?", (campaign.id,)).fetchone()[0])
 
 
 def _confirm(pair: LivePair, campaign: Campaign) -> httpx.Response:
@@ -47,9 +47,9 @@ def test_a_peer_cannot_seal_early_or_choose_what_is_erased(pair: LivePair) -> No
     assert leave_and_agree(pair, campaign, frozen, ids, ids[10:])["count"] == 10
     status = pair.status(campaign)
     assert (status["sealed_uploads"], status["unmatched"], status["excluded_stored"]) == (10, 53, 53)
-    assert _left_out(pair, campaign) == 53
+    assert _excluded(pair, campaign) == 53
     assert _confirm(pair, campaign).json() == {"erased": 53}
-    assert _left_out(pair, campaign) == 0
+    assert _excluded(pair, campaign) == 0
     assert pair.status(campaign)["excluded_stored"] == 0
 
 

@@ -134,7 +134,7 @@ def test_an_attacker_who_puts_its_own_keys_into_the_campaign_gets_nothing(
         {**fields, "server_commitments": [{**p, "hpke_key": mine.decode()} for p in fields["server_commitments"]]}
     )
     for front in fronts:
-        front.rewrite = {to_base64url(pledge.hpke_key).encode(): mine for pledge in campaign.server_commitments}
+        front.rewrite = {to_base64url(commitment.hpke_key).encode(): mine for commitment in campaign.server_commitments}
         front.rewrite[to_base64url(campaign.digest).encode()] = to_base64url(forged.digest).encode()
     with party(pair, campaign, fronts) as sites:
         with pytest.raises(DigestMismatch, match="nothing was sent"):

@@ -18,7 +18,7 @@ def test_what_another_process_deleted_leaves_the_memory(tmp_path: Path) -> None:
     url, campaigns = f"sqlite:///{tmp_path / 'db'}", [new_campaign(), new_campaign()]
     with closing(Storage(url)) as here, closing(Storage(url, look=True)) as there:
         for campaign in campaigns:
-            here.pledges.salt_or_new(campaign.id, lambda _: SALT)
+            here.commitments.salt_or_new(campaign.id, lambda _: SALT)
             here.campaigns.add(campaign, "0" * 64, [])
         writer = Writer(here.uploads)
         keys = HpkeKeys(Identity(IDENTITIES[0], 0), here, writer, None, b"")  # type: ignore[arg-type] # asks no peer

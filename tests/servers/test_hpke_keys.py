@@ -36,12 +36,12 @@ def database(pair: LivePair, role: int = 0) -> Path:
 
 def salts(pair: LivePair, role: int, campaign_id: bytes) -> list[bytes]:
     with closing(sqlite3.connect(database(pair, role))) as db:
-        return [row[0] for row in db.execute("SELECT salt FROM pledges WHERE campaign = ?", (campaign_id,))]
+        return [row[0] for row in db.execute("SELECT salt FROM commitments WHERE campaign = ?", (campaign_id,))]
 
 
 def forget_salt(pair: LivePair, role: int, campaign_id: bytes) -> None:
     with closing(sqlite3.connect(database(pair, role))) as db:
-        db.execute("DELETE FROM pledges WHERE campaign = ?", (campaign_id,))
+        db.execute("DELETE FROM commitments WHERE campaign = ?", (campaign_id,))
         db.commit()
 
 
@@ -49,15 +49,15 @@ def asked(pair: LivePair, role: int, campaign_id: bytes, kem: str = "x25519") ->
     with pair.operator(role) as client:
         answer = client.get(f"/v1/commitments/{to_base64url(campaign_id)}?kem={kem}")
     assert answer.status_code == 200, answer.text
-    return [ServerCommitment.model_validate(pledge) for pledge in answer.json()["server_commitments"]]
+    return [ServerCommitment.model_validate(commitment) for commitment in answer.json()["server_commitments"]]
 
 
-def test_pledges_are_random_and_stay(pair: LivePair) -> None:
+def test_commitments_are_random_and_stay(pair: LivePair) -> None:
     """Both servers tell the same; another campaign has other keys, also another campaign of the same identities."""
     one, two = (new_id(secrets.token_bytes) for _ in range(2))
     first = asked(pair, 0, one)
     assert first == asked(pair, 1, one) == asked(pair, 0, one)
-    keys = {pledge.hpke_key for pledge in first + asked(pair, 0, two) + asked(pair, 0, one, "mlkem768x25519")}
+    keys = {commitment.hpke_key for commitment in first + asked(pair, 0, two) + asked(pair, 0, one, "mlkem768x25519")}
     assert (len(keys), {len(key) for key in keys}) == (6, {32, 1216})
     (salt,) = salts(pair, 0, one)
     assert Identity(IDENTITIES[0], 0).hpke_key(one, "x25519", salt).public_bytes == first[0].hpke_key
@@ -65,11 +65,11 @@ def test_pledges_are_random_and_stay(pair: LivePair) -> None:
         assert client.get(f"/v1/commitments/{to_base64url(one)}?kem=p256").status_code == 400
 
 
-def test_a_campaign_of_the_servers_own_pledges(pair: LivePair) -> None:
+def test_a_campaign_of_the_servers_own_commitments(pair: LivePair) -> None:
     """As the command line makes it: no test knows these keys."""
     id = new_id(secrets.token_bytes)
-    pledged = [pledge.model_dump(mode="json") for pledge in asked(pair, 1, id)]
-    campaign = new_campaign(id=id, server_commitments=pledged)
+    committed = [commitment.model_dump(mode="json") for commitment in asked(pair, 1, id)]
+    campaign = new_campaign(id=id, server_commitments=committed)
     pair.create(campaign)
     pair.upload_values(campaign, np.arange(12))
     assert pair.status(campaign, 0)["uploads"] == pair.status(campaign, 1)["uploads"] == 12
@@ -104,7 +104,7 @@ def _passed_on(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {name: value for name, value in headers if name.lower() in ("authorization", "fss-history")}
 
 
-def test_the_other_server_must_sign_its_pledge(tmp_path: Path) -> None:
+def test_the_other_server_must_sign_its_commitment(tmp_path: Path) -> None:
     """Whoever stands between the servers, with a certificate, cannot exchange the key in it."""
     pair, id, rewrite = LivePair(tmp_path), new_id(secrets.token_bytes), dict[bytes, bytes]()
     mine = to_base64url(HpkeKey("x25519", bytes(32)).public_bytes).encode()
@@ -126,7 +126,7 @@ def test_the_other_server_must_sign_its_pledge(tmp_path: Path) -> None:
                     502,
                     "invalid-peer-response",
                 )
-                assert "pledge" in refused.json()["detail"]
+                assert "commitment" in refused.json()["detail"]
             rewrite.clear()
             assert asked(pair, 0, id) == [first, second]
 
@@ -169,7 +169,9 @@ def test_a_server_that_lost_its_key_says_so_and_refuses(tmp_path: Path) -> None:
 def test_the_key_goes_with_the_campaign(pair: LivePair) -> None:
     """Whoever recorded an upload and then takes the whole disk opens nothing."""
     id = new_id(secrets.token_bytes)
-    campaign = new_campaign(id=id, server_commitments=[pledge.model_dump(mode="json") for pledge in asked(pair, 0, id)])
+    campaign = new_campaign(
+        id=id, server_commitments=[commitment.model_dump(mode="json") for commitment in asked(pair, 0, id)]
+    )
     pair.create(campaign)
     token = pair.upload_tokens[campaign.id]
     recorded = seal_upload(campaign, 0, envelopes(campaign, np.arange(3))[0], token)
@@ -189,16 +191,16 @@ def test_the_key_goes_with_the_campaign(pair: LivePair) -> None:
     assert pair.upload_sealed(0, campaign, recorded).status_code == 410
 
 
-def test_pledges_that_no_campaign_came_of_are_bounded(storage: Storage) -> None:
+def test_commitments_that_no_campaign_came_of_are_bounded(storage: Storage) -> None:
     used = new_campaign()
-    salt = storage.pledges.salt_or_new(used.id, secrets.token_bytes)
+    salt = storage.commitments.salt_or_new(used.id, secrets.token_bytes)
     storage.campaigns.add(used, "0" * 64, [])
     ids = [secrets.token_bytes(32) for _ in range(MOST_UNUSED + 20)]
     for id in ids:
-        assert len(storage.pledges.salt_or_new(id, secrets.token_bytes)) == SALT_BYTES
-    assert storage.pledges.salt(used.id) == salt
-    assert [storage.pledges.salt(id) is None for id in ids] == [True] * 20 + [False] * MOST_UNUSED
+        assert len(storage.commitments.salt_or_new(id, secrets.token_bytes)) == SALT_BYTES
+    assert storage.commitments.salt(used.id) == salt
+    assert [storage.commitments.salt(id) is None for id in ids] == [True] * 20 + [False] * MOST_UNUSED
     storage.campaigns.delete(used.id)
-    assert storage.pledges.salt(used.id) is None
+    assert storage.commitments.salt(used.id) is None
     with pytest.raises(CampaignDeleted):
-        storage.pledges.salt_or_new(used.id, secrets.token_bytes)
+        storage.commitments.salt_or_new(used.id, secrets.token_bytes)

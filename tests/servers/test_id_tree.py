@@ -187,7 +187,7 @@ def test_a_frozen_wave_answers_in_parts(storage: Storage, monkeypatch: pytest.Mo
     with pytest.raises(CampaignSealed):
         asyncio.run(ask(0, None))
     storage.waves.agree(campaign.id)
-    freeze = storage.waves.freeze(campaign.id, closed=False).freezes
+    freeze = storage.waves.freeze(campaign.id, closed=False).freeze_number
     with pytest.raises(CampaignSealed):
         asyncio.run(ask(freeze + 1, None))
     seen: list[bytes] = []
@@ -276,7 +276,7 @@ def test_only_what_is_here_can_be_proposed_to_leave(storage: Storage) -> None:
     storage.campaigns.add(campaign, "0" * 64, [])
     storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])])
     storage.waves.agree(campaign.id)
-    freeze, propose = storage.waves.freeze(campaign.id, closed=False).freezes, storage.waves.propose_exclusion
+    freeze, propose = storage.waves.freeze(campaign.id, closed=False).freeze_number, storage.waves.propose_exclusion
     with pytest.raises(InvalidPeerResponse):
         propose(campaign.id, freeze, b"a" * 32, [bytes(16)])
     for _ in range(2):

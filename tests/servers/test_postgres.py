@@ -68,7 +68,7 @@ def test_it_keeps_what_the_other_database_keeps(storage: Storage) -> None:
     assert isinstance(again[0][1], UploadWithdrawn)
     assert [each for part in storage.uploads.rows(campaign.id, 2) for each in part] == [row(i, b"key" + i) for i in ids]
     storage.waves.agree(campaign.id)
-    freeze = storage.waves.freeze(campaign.id, closed=False).freezes
+    freeze = storage.waves.freeze(campaign.id, closed=False).freeze_number
     wave = storage.waves.commit_set(campaign.id, freeze, checksum_of(ids[:4]), ids[4:])
     assert (wave.sealed.count, wave.sealed.unmatched) == (4, 1)
     assert storage.jobs.take("me", now=100.0, until=110.0) == Job(campaign.id, 0)

@@ -122,7 +122,7 @@ def test_nothing_is_withdrawn_or_added_once_it_is_sealed(stored: tuple[Storage, 
     wave = storage.waves.freeze(campaign.id, closed=False)
     with pytest.raises(CampaignSealed):
         storage.uploads.withdraw_all(campaign.id, SITE.id)
-    storage.waves.commit_set(campaign.id, wave.freezes, bytes(32), [])
+    storage.waves.commit_set(campaign.id, wave.freeze_number, bytes(32), [])
     with pytest.raises(CampaignSealed):
         storage.sites.add(campaign.id, [OTHER])
     storage.campaigns.delete(campaign.id)

@@ -31,7 +31,7 @@ def sealed(storage: Storage) -> Campaign:
     storage.campaigns.add(campaign, "0" * 64, [])
     assert storage.uploads.add([NewUploads(campaign.id, [row(i, b"key") for i in ids])]) == [[]]
     storage.waves.agree(campaign.id)
-    freeze = storage.waves.freeze(campaign.id, closed=False).freezes
+    freeze = storage.waves.freeze(campaign.id, closed=False).freeze_number
     storage.waves.commit_set(campaign.id, freeze, checksum_of(ids), [])
     return campaign
 
@@ -167,7 +167,7 @@ def test_what_was_erased_leaves_the_log_when_it_is_asked_again(
         storage.campaigns.add(campaign, "0" * 64, [])
         assert storage.uploads.add([NewUploads(campaign.id, [row(upload, secret), row(b"1" * 16, b"other")])]) == [[]]
     storage.waves.agree(campaigns[1].id)
-    freeze = storage.waves.freeze(campaigns[1].id, closed=False).freezes
+    freeze = storage.waves.freeze(campaigns[1].id, closed=False).freeze_number
     storage.waves.commit_set(campaigns[1].id, freeze, checksum_of([b"1" * 16], b"other"), [upload])
 
     def delete() -> None:
@@ -213,7 +213,7 @@ def test_nothing_is_done_by_the_number_of_an_older_freeze(storage: Storage) -> N
     for _ in range(2):
         storage.waves.agree(campaign.id)
         frozen = storage.waves.freeze(campaign.id, closed=False)
-        if frozen.freezes == 1:
+        if frozen.freeze_number == 1:
             storage.waves.unfreeze(campaign.id, 1)
     checksum = checksum_of(ids)
     for act in (

@@ -30,7 +30,7 @@ def test_a_wave_that_stays_frozen_is_trouble_until_it_is_fixed_or_open(storage: 
     storage.campaigns.add(campaign, "0" * 64, [])
     assert storage.troubles.look(100.0) == []
     storage.waves.agree(campaign.id)
-    freeze = storage.waves.freeze(campaign.id, closed=False).freezes
+    freeze = storage.waves.freeze(campaign.id, closed=False).freeze_number
     assert [one.kind for one in storage.troubles.look(100.0)] == [FROZEN]
     assert storage.troubles.look(200.0) == []
     assert [one.since for one in storage.troubles.all(campaign.id)] == [100.0]
@@ -92,7 +92,7 @@ def test_states_and_troubles_are_numbers(pair: LivePair) -> None:
     filled(pair)
     found = samples(pair.metrics(0))
     assert found["fss_waves", "open"] >= 1
-    assert (found["fss_jobs", "failed"], found["fss_left_out", ""]) == (0, 0)
+    assert (found["fss_jobs", "failed"], found["fss_excluded", ""]) == (0, 0)
     assert found["fss_trouble_seconds", "frozen"] == 0
     assert ("fss_refusals_total", "storage-full") in found
     assert ("fss_refusals_total", "on-hold") in found

@@ -54,7 +54,7 @@ def send_refused(storage: Storage, spec: Campaign, name: bytes, wave: int) -> st
 def closed(storage: Storage, spec: Campaign, number: int, *agreed: bytes) -> None:
     """A wave closes with what both servers are said to have."""
     storage.waves.agree(spec.id, number)
-    freeze = storage.waves.freeze(spec.id, number, closed=False).freezes
+    freeze = storage.waves.freeze(spec.id, number, closed=False).freeze_number
     ids = [name * 16 for name in sorted(agreed)]
     here = split_ids(ids_in(b"".join(storage.uploads.entries(spec.id, number))))
     storage.waves.commit_set(spec.id, freeze, checksum_of(ids), [i for i in here if i not in ids], number)
@@ -73,7 +73,7 @@ def test_an_upload_stays_in_the_wave_it_was_made_for(storage: Storage) -> None:
     assert (storage.waves.excluded_count(spec.id), storage.campaigns.get(spec.id).stored) == (1, 2)
     send(storage, spec, b"d", b"e", wave=2)
     storage.waves.agree(spec.id, 2)
-    freeze = storage.waves.freeze(spec.id, 2, closed=False).freezes
+    freeze = storage.waves.freeze(spec.id, 2, closed=False).freeze_number
     for name in (b"a", b"c"):
         with pytest.raises(InvalidPeerResponse):
             storage.waves.propose_exclusion(spec.id, freeze, bytes(32), [name * 16], 2)
@@ -114,7 +114,7 @@ def test_a_server_confirms_that_an_upload_does_not_count_when_that_is_so_for_goo
     spec, missing = made(storage), b"m" * 16
     send(storage, spec, b"a", b"b", b"c")
     storage.waves.agree(spec.id, 1)
-    freeze = storage.waves.freeze(spec.id, 1, closed=False).freezes
+    freeze = storage.waves.freeze(spec.id, 1, closed=False).freeze_number
     with pytest.raises(UploadUndecided):
         storage.uploads.withdraw(spec.id, [b"c" * 16], None)
     assert storage.uploads.withdraw(spec.id, [missing], None) == (0, [])  # it can come into no set any more

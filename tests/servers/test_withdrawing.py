@@ -23,7 +23,7 @@ def test_what_is_confirmed_during_a_check_does_not_come_back_when_too_few_pass(s
     victim, others = b"victim__" * 2, [bytes([n]) * 16 for n in range(12)]
     assert storage.uploads.add([NewUploads(spec.id, [row(i) for i in [*others, victim]], attacker)]) == [[]]
     storage.waves.agree(spec.id)
-    freeze = storage.waves.freeze(spec.id, closed=False).freezes
+    freeze = storage.waves.freeze(spec.id, closed=False).freeze_number
     wave = storage.waves.commit_set(spec.id, freeze, b"c" * 32, [victim])
     assert (wave.state, storage.uploads.withdraw(spec.id, [victim], party)) == ("checking", (0, []))
     final = UploadSet(2, bytes(32), 1, b"c" * 32, None)

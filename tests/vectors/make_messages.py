@@ -67,7 +67,7 @@ def _campaigns() -> dict[str, dict[str, Any]]:
         fields["id"] = page.text(_id(name))
     for name in ("risk", "checked points"):
         found[name]["server_commitments"] = [
-            page.pledge(secret, b, _id(name), SALT) for b, secret in enumerate(SECRETS)
+            page.server_commitment(secret, b, _id(name), SALT) for b, secret in enumerate(SECRETS)
         ]
     return found
 

@@ -127,7 +127,7 @@ def campaign_fields() -> str:
         ("Explicit grid", ExplicitGrid),
         ("Waves", Waves),
         ("Pooled releases of waves", Pooled),
-        ("Pledges of servers", ServerCommitment),
+        ("Commitments of servers", ServerCommitment),
     ):
         parts.append(_model(f"## {title}\n", model))
     return "\n".join(parts)

@@ -98,15 +98,15 @@ class OperatorPage {
   async log() {
     const server = $("log-server").value;
     try {
-      const { whole, actions } = await ask("actions", { server });
+      const { chain_valid: valid, actions } = await ask("actions", { server });
       const last = actions.at(-1);
-      $("log-whole").textContent = whole
-        ? `Server ${server}: the log holds together${last ? `; its last link is ${last.link}` : ""}.`
+      $("log-whole").textContent = valid
+        ? `Server ${server}: the log holds together${last ? `; its last digest is ${last.digest}` : ""}.`
         : `Server ${server}: an action was changed or removed. The log does not hold together.`;
-      $("log-whole").className = whole ? "" : "panel bad";
+      $("log-whole").className = valid ? "" : "panel bad";
       put("log", [server, actions], () =>
         tableParts(
-          ["Number", "Time", "Action", "Campaign", "Outcome", "About"],
+          ["Number", "Time", "Action", "Campaign", "Outcome", "Details"],
           actions.toReversed().map((row) => this.logRow(row)),
         ),
       );
@@ -117,8 +117,8 @@ class OperatorPage {
     }
   }
 
-  logRow({ number, at, action, campaign, outcome, about }) {
-    const words = Object.entries(about).map(([name, value]) => `${name}: ${value}`);
+  logRow({ number, at, action, campaign, outcome, details }) {
+    const words = Object.entries(details).map(([name, value]) => `${name}: ${value}`);
     const short = htmlElement("span", { title: campaign }, campaign.slice(0, 8));
     return [String(number), at, action, short, outcome, words.join(", ")];
   }

@@ -24,8 +24,8 @@ def upgrade() -> None:
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("state", sa.Text, nullable=False),
-        sa.Column("freezes", sa.Integer, nullable=False),
-        sa.Column("agreed", sa.Boolean, nullable=False),
+        sa.Column("freeze_number", sa.Integer, nullable=False),
+        sa.Column("operator_agreed", sa.Boolean, nullable=False),
         sa.Column("sealed_count", sa.Integer),
         sa.Column("sealed_set", sa.LargeBinary(32)),
         sa.Column("unmatched", sa.Integer),
@@ -36,7 +36,7 @@ def upgrade() -> None:
         sa.Column("erased", sa.Boolean, nullable=False),
     )
     op.create_table(
-        "pledges",
+        "commitments",
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("campaign", sa.LargeBinary(32), nullable=False, unique=True),
         sa.Column("salt", sa.LargeBinary(32), nullable=False),
@@ -87,7 +87,7 @@ def upgrade() -> None:
     )
     op.create_index("withdrawn_by_id", "withdrawn", ["campaign", "id"])
     op.create_table(
-        "left_out",
+        "excluded",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
         sa.Column("leaf", sa.LargeBinary(32), nullable=False),
@@ -97,7 +97,7 @@ def upgrade() -> None:
         sa.Column("rejected", sa.Boolean, nullable=False),
     )
     op.create_table(
-        "leaving",
+        "proposed_exclusions",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
         sa.Column("set", sa.LargeBinary(32), primary_key=True),
         sa.Column("id", sa.LargeBinary(16), primary_key=True),
@@ -117,8 +117,8 @@ def upgrade() -> None:
         sa.Column("action", sa.Text, nullable=False),
         sa.Column("campaign", sa.Text, nullable=False),
         sa.Column("outcome", sa.Text, nullable=False),
-        sa.Column("about", sa.Text, nullable=False),
-        sa.Column("link", sa.LargeBinary(32), nullable=False),
+        sa.Column("details", sa.Text, nullable=False),
+        sa.Column("digest", sa.LargeBinary(32), nullable=False),
     )
     op.create_table(
         "jobs",

@@ -7,4 +7,4 @@ down_revision = "0002_from_0001"
 
 
 def upgrade() -> None:
-    op.drop_column("waves", "freezes")
+    op.drop_column("waves", "freeze_number")
