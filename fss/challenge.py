@@ -77,15 +77,10 @@ class Weights:
     control: Words  # of the control bit: r_k
 
     @cached_property
-    def limbs(self) -> Words:
-        """For the native kernel, node by node (`fss/native/weigh.h`): the low 30 bits of each weight doubled, the low
-        ones, the high 31; the control bit's weight, and 1, by which control bits are counted; of 2^18 times each
-        weight, the low 52 bits and the high 9."""
-        low, high = self.hashes & np.uint64((1 << 30) - 1), self.hashes >> np.uint64(30)
-        scaled = field.mul(self.hashes, np.array(1 << 18, np.uint64))
-        limbs = [low * np.uint64(2), low, high, self.control[np.newaxis], np.ones_like(self.control)[np.newaxis]]
-        limbs += [scaled & np.uint64((1 << 52) - 1), scaled >> np.uint64(52)]
-        return np.ascontiguousarray(np.concatenate(limbs).T)
+    def by_node(self) -> Words:
+        """For the native kernel (`fss/native/weigh.h`), a row for each node: the weights of the hashes, that of the
+        control bit, and 1, by which control bits are counted."""
+        return np.ascontiguousarray(np.vstack([self.hashes, self.control, np.ones_like(self.control)]).T)
 
 
 @dataclass(frozen=True, repr=False)

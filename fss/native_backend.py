@@ -37,7 +37,7 @@ class NativeEvaluation:
         _native.add(*_about(keys.type), keys.words, self._points, self._sums)
 
     def observe(self, keys: KeyBatch, weights: Weights, seen: Words) -> None:
-        _native.observe(*_about(keys.type), keys.words, weights.limbs, self._sums, seen)
+        _native.observe(*_about(keys.type), keys.words, weights.by_node, self._sums, seen)
 
     def sums(self) -> Words:
         _native.canonical(self._sums)
@@ -75,7 +75,7 @@ def self_test() -> str:
         constants = proof_constants(type.leaves)
         _native.prove(*_about(type), alphas, self_test_proof_rand(), ends, constants, proofs[0], proofs[1])
         sums, seen = np.zeros(64, np.uint64), np.empty((observed_rows(type), alphas.size), np.uint64)
-        _native.observe(*_about(type), words[0], self_test_weights().limbs, sums, seen)
+        _native.observe(*_about(type), words[0], self_test_weights().by_node, sums, seen)
         for array in (*words, ends, *proofs, field.canonical(sums), seen):
             all.update(array.tobytes())
     return all.hexdigest()

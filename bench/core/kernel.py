@@ -22,6 +22,7 @@ HASHED, BLOCKS_AT_ONCE = 1 << 20, 32
 
 # Blocks a point that the scheme needs: two or three an inner node, eight a terminal one or ten with a check; 16 leaves
 BLOCKS = {"dcf": 0.6875, "dpf": 0.625, "dcf checked": 0.8125, "dpf checked": 0.75}
+GOALS = {"dcf": 1.12, "dpf": 1.12, "dcf checked": 1.25, "dpf checked": 1.25}
 
 _WHOLE = f"native: {{}} whole domain, D = {DOMAIN_BITS}, "
 _ONE = f"native: one key alone over one of {MANY}, whole domain, D = {DOMAIN_BITS}; the largest of {{}}"
@@ -43,7 +44,7 @@ def results(args: argparse.Namespace) -> list[Result]:
 def _over_limit(ns: dict[str, float], kind: str, blocks: float) -> Result:
     took = ns[f"{kind} many"] / (blocks * ns["hash"]) if ns else None
     what = _WHOLE.format(kind.replace("dcf", "DCF").replace("dpf", "DPF")) + f"over {blocks} such blocks a point"
-    return Result(f"native_{kind.replace(' ', '_')}_vs_limit", took, what)
+    return Result.at_most(f"native_{kind.replace(' ', '_')}_vs_limit", took, GOALS[kind], what)
 
 
 def _nanoseconds(args: argparse.Namespace) -> dict[str, float]:

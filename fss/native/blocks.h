@@ -44,11 +44,11 @@ INLINE void hash_lot(const struct lot *lot, const uint8_t round[ROUND_KEYS][16],
 /* Other work with vector i of a lot. */
 typedef void Work(void *with, int i);
 
-/* AES as above, and the work that an earlier one has left. For half a lot the work stands between the rounds: a processor
- * may divide instructions among its units as they come, and would give a run of others to those that do AES. For more
- * vectors it stands before them, since registers are few. */
+/* AES as above, and the work that an earlier one has left. For half a lot the work, and `more` if it is not NULL, stand
+ * between the rounds: a processor may divide instructions among its units as they come, and would give a run of others to
+ * those that do AES. For more vectors the work stands before them, since registers are few. */
 INLINE void aes_beside(const struct lot *lot, const uint8_t round[ROUND_KEYS][16], V out[], int vectors, Work *work,
-                       void *with)
+                       Work *more, void *with)
 {
     if (vectors > HALF) {
         UNROLL for (int i = 0; i < vectors; i++) work(with, i);
@@ -59,6 +59,7 @@ INLINE void aes_beside(const struct lot *lot, const uint8_t round[ROUND_KEYS][16
     UNROLL for (int r = 0; r < ROUND_KEYS; r++) {
         aes_round(out, HALF, round, r);
         if (r % 2 && r / 2 < HALF) work(with, r / 2);
+        if (more && r % 2 == 0 && r) more(with, r / 2 - 1);
     }
 }
 
@@ -183,10 +184,10 @@ INLINE void expand_both(const struct group *g, int level, const struct node *at,
         load_vectors(&e.lot, seeds + e.at, vectors);
         if (has_values) {
             aes_lot(&e.lot, schedule->round[VALUE], e.value, vectors);
-            aes_beside(&e.lot, schedule->round[LEFT], e.seed[0], vectors, expand_value, &e);
+            aes_beside(&e.lot, schedule->round[LEFT], e.seed[0], vectors, expand_value, NULL, &e);
         } else
             aes_lot(&e.lot, schedule->round[LEFT], e.seed[0], vectors);
-        aes_beside(&e.lot, schedule->round[RIGHT], e.seed[1], vectors, expand_left, &e);
+        aes_beside(&e.lot, schedule->round[RIGHT], e.seed[1], vectors, expand_left, NULL, &e);
         UNROLL for (int i = 0; i < (int)vectors; i++) expand_seed(&e, 1, i);
     }
     if (has_values && !each) {

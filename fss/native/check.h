@@ -1,20 +1,21 @@
 /* What the check of a key needs of its evaluation over the whole domain: fss/observe.py says what, and why.
  *
- * Every lane has a column of running sums, which each terminal node adds to, from left to right. All are blocks: the first
- * ones are brackets of products (weigh.h), of the hashes h_0 and h_2 in their first words, h_1 and h_3 in the second ones;
- * CONTROLS the control bits' weights and how many bits are set; PREVIOUS the share at the point before; LEAVES and what
- * follows the pairs of leaves, without their corrections, which count as often as control bits are set.
+ * Every lane has a column of running sums, which each terminal node adds to, from left to right. All are blocks: WEIGHED is
+ * the sum of weighed hashes (weigh.h); CONTROLS the control bits' weights and how many bits are set; PREVIOUS the share at
+ * the point before; LEAVES and what follows the pairs of leaves, without their corrections, which count as often as control
+ * bits are set.
  */
 #include "weigh.h"
 
-enum { CONTROLS = BRACKETS, PREVIOUS, LEAVES, RUNNING = LEAVES + PAIRS };
+enum { WEIGHED, CONTROLS, PREVIOUS, LEAVES, RUNNING = LEAVES + PAIRS };
 
-/* What is running is at most p + 7, and takes seven additions of at most p, up to 2^64 - 1, before it must be folded. */
+/* What is running is at most p + 7, and takes seven additions of at most p, up to 2^64 - 1, before it must be folded; what
+ * is weighed takes fifteen, up to 2^128 - 1. */
 enum { FOLD_RUNNING_EVERY = 7 };
 
-/* Rows of each lane's own weights, where lanes are at different nodes, and then of what is seen. */
-enum { PLANES = WEIGHTS };
-_Static_assert((int)PLANES >= SEEN_ROWS + MAX_LEAVES, "what is seen must fit");
+/* Rows of what is seen; before that, the first two are the blocks of each lane's control bit, if lanes are at different
+ * nodes. */
+enum { PLANES = SEEN_ROWS + MAX_LEAVES };
 
 /* Half a lot at a terminal node. The flags are constants where this is made. */
 struct checked {
@@ -25,6 +26,7 @@ struct checked {
     int has_values, must_fold, pair;
     const uint64_t *cw, *live, *collected;
     V leaf[HALF], first[HALF], hash[2][HALF]; /* AES, then what follows from it */
+    uint64_t *words[2]; /* of both hashes, for the integer unit */
     V sum, *totals; /* in sum over the group or, where lanes have weights of their own, */
     uint64_t *each; /* each lane's leaves */
 };
@@ -50,7 +52,7 @@ INLINE void check_pair(void *with, int i)
     run_on(c, LEAVES + c->pair, i, hashed, c->must_fold);
     c->leaf[i] = ADD_WHERE(c->lot.t[i], hashed, load(c->cw + c->pair * PART + i * WORDS));
     if (c->weights.own)
-        store(c->each + (i * PAIRS + c->pair) * WORDS, fold(c->leaf[i] + collected_by(c, i)));
+        store(c->each + (i * PAIRS + c->pair) * WORDS, c->leaf[i] + collected_by(c, i));
     else
         count_vector(c->totals + c->pair, &c->sum, c->leaf[i], i, c->at / 2);
 }
@@ -64,23 +66,36 @@ INLINE void check_first_hash(void *with, int i)
     V hashed = (c->hash[0][i] ^ c->lot.sigma[i]) & P;
     if (c->has_values) {
         V step = c->first[i] + collected_by(c, i) + (4 * P - load(c->running + PREVIOUS * PART + i * WORDS));
-        hashed = weighable(ADD_WHERE(MASK_OF(UNPACKLO(~none, none)), hashed, step));
+        hashed = ADD_WHERE(MASK_OF(UNPACKLO(~none, none)), hashed, step);
     }
     c->hash[0][i] = hashed;
     uint64_t *controls = c->running + CONTROLS * PART + i * WORDS;
-    V counted = ADD_WHERE(c->lot.t[i], load(controls), weight(c->weights, W_CONTROL, c->at + i * WORDS));
+    V counted = ADD_WHERE(c->lot.t[i], load(controls), control_weight(c->weights, c->at + i * WORDS));
     store(controls, c->must_fold ? fold(counted) : counted);
 }
 
-INLINE void weigh_hashes(void *with, int i)
+INLINE void spill_hashes(void *with, int i)
 {
     struct checked *c = with;
-    V sums[BRACKETS];
-    c->hash[1][i] = (c->hash[1][i] ^ c->lot.sigma[i]) & P;
-    UNROLL for (int j = 0; j < BRACKETS; j++) sums[j] = load(c->running + j * PART + i * WORDS);
-    UNROLL for (int j = 0; j < 2; j++) weigh(c->weights, j, c->at + i * WORDS, c->hash[j][i], sums);
-    UNROLL for (int j = 0; j < BRACKETS; j++)
-        store(c->running + j * PART + i * WORDS, CARRY_EVERY == 1 ? fold(sums[j]) : sums[j]);
+    spill(c->words[0] + i * WORDS, c->hash[0][i]);
+    spill(c->words[1] + i * WORDS, (c->hash[1][i] ^ c->lot.sigma[i]) & P);
+}
+
+INLINE void weigh_lane(struct checked *c, int lane)
+{
+    const uint64_t *weights = hash_weights(c->weights, c->at / 2 + lane);
+    weigh(weights, c->words[0] + 2 * lane, c->words[1] + 2 * lane, c->running + WEIGHED * PART + 2 * lane, c->must_fold);
+}
+
+/* Lanes that are weighed beside the hash of one pair. A processor takes instructions in their order, a few in each cycle:
+ * all products at once would keep it from the next AES instructions, so they are beside all pairs from the third on. */
+enum { LANES_BESIDE = (HALF_LANES + PAIRS - 3) / (PAIRS - 2) };
+
+INLINE void weigh_some(void *with, int i)
+{
+    struct checked *c = with;
+    int lane = (c->pair - 1) * LANES_BESIDE + i;
+    if (i < LANES_BESIDE && lane < HALF_LANES) weigh_lane(c, lane);
 }
 
 /* All of a lot at a node. What one hash leaves to be done is done beside the next one (aes_beside). */
@@ -88,18 +103,20 @@ INLINE void check_lot(struct checked *c, const struct schedule *schedule, int pa
 {
     V next[HALF];
     aes_lot(&c->lot, schedule->round[0], c->leaf, HALF);
-    aes_beside(&c->lot, schedule->round[CHECK_0], c->hash[0], HALF, check_pair, c);
+    aes_beside(&c->lot, schedule->round[CHECK_0], c->hash[0], HALF, check_pair, NULL, c);
     UNROLL for (int i = 0; i < HALF; i++) c->first[i] = c->leaf[i];
-    aes_beside(&c->lot, schedule->round[CHECK_1], c->hash[1], HALF, check_first_hash, c);
+    aes_beside(&c->lot, schedule->round[CHECK_1], c->hash[1], HALF, check_first_hash, NULL, c);
     if (pairs > 1) {
-        aes_beside(&c->lot, schedule->round[1], c->leaf, HALF, weigh_hashes, c);
+        aes_beside(&c->lot, schedule->round[1], c->leaf, HALF, spill_hashes, NULL, c);
         ROLLED for (c->pair = 1; c->pair < pairs - 1; c->pair++) {
-            aes_beside(&c->lot, schedule->round[c->pair + 1], next, HALF, check_pair, c);
+            aes_beside(&c->lot, schedule->round[c->pair + 1], next, HALF, check_pair, weigh_some, c);
             UNROLL for (int i = 0; i < HALF; i++) c->leaf[i] = next[i];
         }
         UNROLL for (int i = 0; i < HALF; i++) check_pair(c, i);
     } else
-        UNROLL for (int i = 0; i < HALF; i++) weigh_hashes(c, i);
+        UNROLL for (int i = 0; i < HALF; i++) spill_hashes(c, i);
+    if (pairs < PAIRS)
+        for (int lane = LANES_BESIDE * (pairs > 2 ? pairs - 2 : 0); lane < HALF_LANES; lane++) weigh_lane(c, lane);
     if (c->has_values)
         UNROLL for (int i = 0; i < HALF; i++)
             store(c->running + PREVIOUS * PART + i * WORDS, SWAP(c->leaf[i] + collected_by(c, i)));
@@ -112,12 +129,14 @@ INLINE void check_node(const struct group *g, struct node at, struct weights wei
     const struct leaf_parts parts = leaf_parts(g);
     const size_t count = g->count;
     uint64_t *running = g->running, *each = g->each, both[2] = {0};
+    _Alignas(64) uint64_t words[2 * HALF * WORDS];
     V totals[PAIRS], collected = {0}, sum;
     UNROLL for (int pair = 0; pair < PAIRS; pair++) totals[pair] = (V){0};
     for (size_t k = 0; k < count; k += HALF_LANES) {
         struct checked c = {.weights = weights, .running = running + 2 * k, .at = 2 * k, .has_values = has_values};
         c.must_fold = must_fold, c.pair = 0, c.cw = parts.cw + 2 * k, c.live = parts.live + 2 * k;
         c.collected = at.collected + 2 * k, c.totals = totals, c.each = each + k * MAX_LEAVES;
+        c.words[0] = words, c.words[1] = words + HALF * WORDS;
         load_vectors(&c.lot, at.lo + 2 * k, HALF);
         if (has_values && !weights.own)
             UNROLL for (int i = 0; i < HALF; i++) count_vector(&collected, &sum, load(c.collected + i * WORDS), i, k);
@@ -128,24 +147,16 @@ INLINE void check_node(const struct group *g, struct node at, struct weights wei
     finish_totals(totals, both[0], sums);
 }
 
-/* Where products are not carried at every node. */
-static void carry_brackets(const struct group *g, uint64_t number)
-{
-    if (CARRY_EVERY > 1 && number % CARRY_EVERY == CARRY_EVERY - 1)
-        for (size_t i = 0; i < BRACKETS * PART; i++) g->running[i] = fold_word(g->running[i]);
-}
-
 LOOP void check_leaves(const struct group *g, const struct node *at, uint64_t number, uint64_t sums[MAX_LEAVES])
 {
     int must_fold = number % FOLD_RUNNING_EVERY == FOLD_RUNNING_EVERY - 1, has_values = g->job->shape.has_values;
     int pairs = leaves(&g->job->shape) / 2;
-    const struct weights weights = {g->job->weights + number * WEIGHTS, 0};
+    const struct weights weights = {.node = g->job->weights + number * WEIGHTS};
     if (pairs < PAIRS) check_node(g, *at, weights, sums, has_values, 1, pairs);
     else if (has_values && must_fold) check_node(g, *at, weights, sums, 1, 1, PAIRS);
     else if (has_values) check_node(g, *at, weights, sums, 1, 0, PAIRS);
     else if (must_fold) check_node(g, *at, weights, sums, 0, 1, PAIRS);
     else check_node(g, *at, weights, sums, 0, 0, PAIRS);
-    carry_brackets(g, number);
 }
 
 /* The weights of the first terminal node below one that lanes walk from. */
@@ -154,19 +165,21 @@ static const uint64_t *first_weights(const struct group *g, size_t node)
     return g->job->weights + (g->place[node] << (depth(&g->job->shape) - g->top)) * WEIGHTS;
 }
 
+static void start_check(struct group *g)
+{
+    memset(g->running, 0, 8 * RUNNING * PART);
+    for (size_t lane = 0; g->top && lane < SMALL_GROUP; lane++)
+        g->weights[lane] = first_weights(g, lane < g->count ? lane / g->keys : 0);
+}
+
 /* The same where lanes are at the terminal nodes of this number below their own; the leaves go to `each`. */
 LOOP void check_lanes(const struct group *g, const struct node *at, uint64_t number)
 {
-    uint64_t *to = g->planes;
-    for (size_t node = 0; node < (size_t)1 << g->top; node++) {
-        const uint64_t *from = first_weights(g, node) + number * WEIGHTS;
-        for (size_t k = 0; k < g->keys; k++, to += 2)
-            for (int i = FIRST_WEIGHT; i < END_WEIGHT; i++) memcpy(to + i * PART, from + 2 * i, 16);
-    }
-    const struct weights own = {g->planes, 1};
+    const struct weights own = {.own = 1, .lanes = g->weights, .further = number * WEIGHTS, .controls = g->planes};
+    for (size_t lane = 0; lane < g->count; lane++)
+        memcpy(g->planes + 2 * lane, hash_weights(own, lane) + W_CONTROL, 16);
     if (g->job->shape.has_values) check_node(g, *at, own, NULL, 1, 1, PAIRS);
     else check_node(g, *at, own, NULL, 0, 1, PAIRS);
-    carry_brackets(g, number);
 }
 
 /* The sum of a lane's leaves of this number, less what was collected. */
@@ -194,7 +207,7 @@ static void see_lanes(const struct group *g, int rows)
     for (size_t lane = 0; lane < g->count; lane++) {
         const uint64_t *at = g->running + 2 * lane;
         uint64_t row[PLANES];
-        row[0] = weighed_sum(at);
+        row[0] = fold_wide(load_wide(at + WEIGHED * PART));
         row[1] = at[CONTROLS * PART];
         for (int leaf = 0; leaf < rows - SEEN_ROWS; leaf++) row[SEEN_ROWS + leaf] = step_sum(g, lane, leaf);
         for (int r = 0; r < rows; r++) g->planes[r * SMALL_GROUP + lane] = canonical_word(fold_word(row[r]));
@@ -206,8 +219,7 @@ static void join_steps(const struct group *g)
 {
     for (size_t place = 1; place < (size_t)1 << g->top; place++) {
         size_t node = g->place[place], left = g->place[place - 1];
-        const uint64_t *weights = first_weights(g, node);
-        uint64_t weight = weights[2 * W_LOW] + (weights[2 * W_HIGH] << 30);
+        uint64_t weight = *first_weights(g, node);
         for (size_t k = 0; k < g->keys; k++) {
             uint64_t *seen = g->planes + node * g->keys + k, *first_steps = seen + SEEN_ROWS * SMALL_GROUP;
             uint64_t last = fold_word(g->running[PREVIOUS * PART + 2 * (left * g->keys + k)]);

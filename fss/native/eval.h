@@ -26,7 +26,8 @@ struct group {
     uint64_t *live;     /* p for a lane; 0 for what fills up the last vectors, so that its values count as 0 */
     struct node nodes[2 * MAX_BITS], root; /* two for each level */
     uint64_t *copy, *each;
-    uint64_t *running, *planes; /* for a check: sums of each lane, its weights, and then what is seen (check.h) */
+    uint64_t *running, *planes; /* for a check: sums of each lane, and what is seen (check.h) */
+    const uint64_t *weights[SMALL_GROUP]; /* where lanes are at different nodes, those of their first terminal nodes */
 };
 
 static size_t group_size(const struct eval_job *job)
@@ -217,7 +218,7 @@ static void set_group(struct group *g, size_t first)
     g->in_blocks = size == SMALL_GROUP && (job->sums || g->top);
     g->each_lane = job->weights || g->top;
     memset(g->root.collected, 0, 16 * size);
-    if (job->weights) memset(g->running, 0, 16 * size * RUNNING);
+    if (job->weights) start_check(g);
     if (g->in_blocks) {
         copy_blocks(g);
         return;

@@ -19,10 +19,18 @@ static inline uint64_t canonical_word(uint64_t x)
     return less + (P & -(less >> 63));
 }
 
-/* At most p + 7, for two of at most p + 7: 2^122 = 1 too. */
+typedef unsigned __int128 wide;
+
+/* At most p + 7, from 128 bits: 2^122 = 1 too. */
+static inline uint64_t fold_wide(wide x)
+{
+    return fold_word(((uint64_t)x & P) + ((uint64_t)(x >> 61) & P) + (uint64_t)(x >> 122));
+}
+
+/* At most p + 7, for two of at most p + 7. */
 static inline uint64_t mul_words(uint64_t a, uint64_t b)
 {
-    unsigned __int128 product = (unsigned __int128)a * b;
+    wide product = (wide)a * b;
     return fold_word(((uint64_t)product & P) + (uint64_t)(product >> 61));
 }
 

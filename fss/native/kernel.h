@@ -19,9 +19,9 @@ enum { MAX_BITS = 32, MAX_LEAF_BITS = 4, MAX_LEAVES = 1 << MAX_LEAF_BITS, PAIRS 
 enum { LEFT, RIGHT, VALUE, CHECK_0 = PAIRS, CHECK_1, HASHES };
 enum { ROOT_LO, ROOT_HI, CONTROL, FIRST_LEVEL };
 
-/* Elements that a terminal node's state is hashed to for its check, words of its weights (Weights.limbs), the place of the
- * one that is 1, and rows of `seen` above those of the leaves. */
-enum { CHECKS = 4, WEIGHTS = 5 * CHECKS + 2, WEIGHT_ONE = 3 * CHECKS + 1, SEEN_ROWS = 2 };
+/* Elements that a terminal node's state is hashed to for its check, words of its weights (Weights.by_node), and rows of
+ * `seen` above those of the leaves. */
+enum { CHECKS = 4, WEIGHTS = CHECKS + 2, SEEN_ROWS = 2 };
 
 /* Words of a proof besides one for each leaf, and the randomness it is made of (fss/proof.py). */
 enum { PROOF_WORDS = CHECKS + 2, PROOF_RAND = 3 + MAX_LEAVES };

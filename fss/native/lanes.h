@@ -62,7 +62,7 @@ INLINE void turn(const V x[BLOCKS_PER_VECTOR], V of[BLOCKS_PER_VECTOR])
 #endif
 }
 
-/* Add every lane's leaves, at most p + 7 each, to the answers below its node. */
+/* Add every lane's leaves, at most 3p + 7 each, to the answers below its node, which are below 2^63: a word holds both. */
 LOOP void add_lanes(const struct group *g, uint64_t from)
 {
     size_t node = 0, key = 0; /* of the next lane */
@@ -94,7 +94,7 @@ static void write_lanes(const struct group *g, uint64_t from)
         uint64_t answer = first_answer(g, lane / g->keys) + from;
         char *to = g->job->each.start + (ptrdiff_t)answer * g->job->each.stride + 8 * (g->first + lane % g->keys);
         for (int i = 0; i < MAX_LEAVES; i++) {
-            uint64_t share = canonical_word(leaf[i / 2 * WORDS + i % 2]);
+            uint64_t share = canonical_word(fold_word(leaf[i / 2 * WORDS + i % 2]));
             memcpy(to + i * g->job->each.stride, &share, 8);
         }
     }

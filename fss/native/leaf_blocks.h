@@ -61,7 +61,7 @@ LOOP void sum_blocks(const struct group *g, const struct node *at, uint64_t sums
         V next[LOT];
         aes_lot(&lot, parts.schedule->round[0], s.x, LOT);
         ROLLED for (int pair = 1; pair < pairs; pair++) {
-            aes_beside(&lot, parts.schedule->round[pair], next, LOT, sum_pair, &s);
+            aes_beside(&lot, parts.schedule->round[pair], next, LOT, sum_pair, NULL, &s);
             UNROLL for (int i = 0; i < LOT; i++) s.x[i] = next[i];
             s.cw += PART, s.total++;
         }
@@ -91,7 +91,7 @@ LOOP void sum_wanted(const struct group *g, const struct node *at, const int wan
     finish_totals(totals, g->job->shape.has_values ? *at->collected : 0, sums);
 }
 
-/* All leaves of every lane, at most p + 7, for lanes that are at different nodes: PAIRS vectors for each vector of lanes. */
+/* All leaves of every lane, at most 3p + 7, for lanes that are at different nodes: PAIRS vectors for each vector of lanes. */
 LOOP void lane_blocks(const struct group *g, const struct node *at)
 {
     const struct leaf_parts parts = leaf_parts(g);
@@ -103,7 +103,7 @@ LOOP void lane_blocks(const struct group *g, const struct node *at)
             leaf_blocks(parts, &lot, pair, k, x);
             UNROLL for (int i = 0; i < LOT; i++) {
                 size_t lane = k + i * BLOCKS_PER_VECTOR;
-                V v = g->job->shape.has_values ? fold(x[i] + load(at->collected + 2 * lane)) : fold(x[i]);
+                V v = g->job->shape.has_values ? x[i] + load(at->collected + 2 * lane) : x[i];
                 store(g->each + lane * MAX_LEAVES + pair * WORDS, v);
             }
         }

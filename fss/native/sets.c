@@ -7,10 +7,11 @@ int fss_sets(const struct set *sets[MAX_SETS])
     int count = 0;
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("aes") || !__builtin_cpu_supports("sse4.2")) return 0;
-    if (__builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    int wide = __builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+    if (wide && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         sets[count++] = &fss_vaes512;
-    if (__builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx2")) sets[count++] = &fss_vaes256;
+    if (wide) sets[count++] = &fss_vaes256;
     sets[count++] = &fss_aesni;
     return count;
 }

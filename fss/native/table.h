@@ -4,8 +4,6 @@
 /* Vectors of blocks on their way through AES, as many as hide its latency. */
 enum { TABLE_VECTORS = 8, TABLE_WORDS = TABLE_VECTORS * WORDS };
 
-typedef unsigned __int128 wide;
-
 /* Blocks of two words from number `first` on: sigma of seed xor number is hi || (hi xor lo xor number). */
 LOOP void table_expand(const struct schedule *schedule, const uint64_t seed[2], uint64_t first, uint64_t *out, size_t count)
 {
@@ -34,12 +32,6 @@ static inline uint64_t word_at(const char *words, size_t i)
     uint64_t word;
     memcpy(&word, words + 8 * i, 8);
     return word;
-}
-
-/* At most p + 7. */
-static inline uint64_t fold_wide(wide x)
-{
-    return fold_word(((uint64_t)x & P) + ((uint64_t)(x >> 61) & P) + (uint64_t)(x >> 122));
 }
 
 /* The sum of words times weights, at most p + 7: by halves of 31 and 30 bits, as `mul` has them. Two

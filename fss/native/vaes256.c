@@ -1,6 +1,6 @@
 /* Two blocks an instruction. */
 #ifdef __x86_64__
-#define TARGET "vaes,aes,avx2"
+#define TARGET "vaes,aes,avx2,bmi2"
 #define BLOCKS_PER_VECTOR 2
 #include "loops.h"
 

@@ -27,9 +27,6 @@
 #define MUL32(a, b) ((V)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
 #define SWAP(a) ((V)_mm512_shuffle_epi32((__m512i)(a), 0x4e))
 #define BROADCAST(x) ((V)_mm512_broadcast_i32x4(x))
-/* Of the product of two words' low 52 bits, the low or the high 52 bits added to a third. */
-#define MADD_LOW(sum, a, b) ((V)_mm512_madd52lo_epu64((__m512i)(sum), (__m512i)(a), (__m512i)(b)))
-#define MADD_HIGH(sum, a, b) ((V)_mm512_madd52hi_epu64((__m512i)(sum), (__m512i)(a), (__m512i)(b)))
 /* One instruction adds, or xors, where a bit of a mask register is set. */
 #define MASK __mmask8
 #define MASK_OF(x) _mm512_cmplt_epi64_mask((__m512i)(x), _mm512_setzero_si512())

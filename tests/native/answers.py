@@ -50,7 +50,7 @@ def _seen(keys: list[KeyBatch]) -> Iterator[int]:
     if nodes:
         drawn = np.random.default_rng(type.bits).integers(0, field.P, (5, nodes), dtype=np.uint64)
         weights = Weights(drawn[:4], drawn[4])
-        yield from weights.limbs.ravel().tolist()
+        yield from weights.by_node.ravel().tolist()
         for key in keys:
             with using("numpy"):
                 yield from sum_and_observe(key, weights)[1][:, 0].tolist()

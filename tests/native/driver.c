@@ -117,7 +117,7 @@ static void observe(const struct trial *t, uint64_t answers, int defined)
 {
     uint64_t nodes = UINT64_C(1) << depth(&t->shape), rows = SEEN_ROWS + leaves(&t->shape), *seen[2];
     uint64_t *weights = words_of(nodes * WEIGHTS, LOW_31 >> 1, 1);
-    for (uint64_t node = 0; node < nodes; node++) weights[node * WEIGHTS + WEIGHT_ONE] = 1;
+    for (uint64_t node = 0; node < nodes; node++) weights[node * WEIGHTS + WEIGHTS - 1] = 1;
     for (int b = 0; b < 2; b++) {
         uint64_t *sums = words_of(answers, 0, 1), *plain = evaluate(t, b, NULL, answers, defined);
         seen[b] = words_of(rows * t->keys, 0, 0);

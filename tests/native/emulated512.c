@@ -42,16 +42,6 @@ static inline __attribute__((always_inline, target(TARGET))) Wide four_times(__m
     return all;
 }
 
-/* The low or the high 52 bits of the product of two words' low 52 bits, added. */
-static inline __attribute__((always_inline, target(TARGET))) Wide madd(Wide sum, Wide a, Wide b, int shift)
-{
-    const uint64_t low = (UINT64_C(1) << 52) - 1;
-    for (int i = 0; i < 8; i++) sum[i] += (uint64_t)((unsigned __int128)(a[i] & low) * (b[i] & low) >> shift) & low;
-    return sum;
-}
-
-#define MADD_LOW(sum, a, b) madd(sum, a, b, 0)
-#define MADD_HIGH(sum, a, b) madd(sum, a, b, 52)
 #define AESENC enc
 #define AESENCLAST enc_last
 #define UNPACKLO unpack_lo
