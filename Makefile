@@ -159,15 +159,20 @@ lint: .venv/ready lint-javascript
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The JavaScript's layout, and the types of the modules that tools/javascript/tsconfig.json lists.
+# The types, faults and layout of the JavaScript.
+CHECKERS := build/javascript/node_modules/.bin
+JAVASCRIPT = $(wildcard fss_ecdf/pages/*.js fss_ecdf/pages/*/*.js tests/pages/*.js)
 lint-javascript:
 	@command -v npm >/dev/null || { echo "node and npm are not here: the JavaScript is not checked"; exit 0; }; \
-	  mkdir -p build/javascript && cp tools/javascript/package.json build/javascript && \
-	  { [ -d build/javascript/node_modules ] || npm install --prefix build/javascript --no-package-lock --no-audit \
-	  --no-fund --silent || { echo "npm cannot install the checkers: the JavaScript is not checked"; exit 0; }; } && \
-	  build/javascript/node_modules/.bin/tsc --project tools/javascript && \
-	  build/javascript/node_modules/.bin/prettier --log-level warn --print-width 120 --check \
-	  $$(ls fss_ecdf/pages/*.js fss_ecdf/pages/*/*.js | grep -v -E '/(aes|dcf|field|proof)\.js$$')
+	  mkdir -p build/javascript && { cmp -s tools/javascript/package.json build/javascript/package.json || { \
+	  cp tools/javascript/package.json build/javascript && \
+	  npm install --prefix build/javascript --no-package-lock --no-audit --no-fund --silent; } || \
+	  { rm -f build/javascript/package.json; echo "npm cannot install the checkers: the JavaScript is not checked"; \
+	  exit 0; }; } && \
+	  $(CHECKERS)/oxlint --quiet --config tools/javascript/oxlint.json $(JAVASCRIPT) && \
+	  $(CHECKERS)/prettier --log-level warn --print-width 120 --cache \
+	  --cache-location build/javascript/prettier-cache --check $(JAVASCRIPT) && \
+	  $(CHECKERS)/tsc --project tools/javascript
 
 demo: .venv/ready
 	$(BIN)/fss-ecdf demo $(if $(KEEP),--keep)

@@ -2,8 +2,9 @@
 
 A module is a file with `import { names } from "./other.js";` at its start and `export` before what it offers. Joined,
 all of them are one scope: imports are dropped, each module stands behind what it imports, and a name that two modules
-declare is an error. A lean script has no comments, no indentation, no empty lines and no line breaks beside brackets
-or behind commas, and is otherwise the same: the party's page is one file that people send each other.
+declare is an error. A lean script has no comments, no indentation, no empty lines, no line breaks beside brackets or
+behind commas and no blanks beside operators, and is otherwise the same: the party's page is one file that people send
+each other.
 """
 
 import re
@@ -13,7 +14,13 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/]+\.js)";\n', r
 _DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+|[\[{][^=]*[\]}])", re.MULTILINE)
 
 
-_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n|(?<=[;,{)]) // .*", re.MULTILINE)
+# Types within a line have blanks or brackets around them, as no pattern of ours has.
+_COMMENT = re.compile(
+    r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n|(?<=[;,{)]) // .*|(?<=[ (])/\*\* @type [^*]*\*/ ", re.MULTILINE
+)
+
+_QUOTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`)""")
+_BESIDE = re.compile(r" ?(=>|[=!]==|&&|\|\||\?\?|[{}(),;:?=*]) ?")
 
 
 class JoinError(ValueError):
@@ -47,7 +54,16 @@ def lean(name: str, text: str) -> str:
         raise JoinError(f"{name} has a literal over several lines")
     lines = "".join(line.strip() + "\n" for line in plain.splitlines() if line.strip())
     closed = re.sub(r",?\n(?=[)\]}])", "", lines)
-    return re.sub(r"(?<=[(\[{,])\n", "", closed)  # no statement ends there
+    joined = re.sub(r"(?<=[(\[{,])\n", "", closed)  # no statement ends there
+    return "".join(_close_set(line) for line in joined.splitlines(keepends=True))
+
+
+def _close_set(line: str) -> str:
+    """Without blanks beside operators and brackets; a line with a pattern, a division or nested templates stays."""
+    parts = _QUOTED.split(line)  # every second one is a literal
+    if line.count("`") > 2 or any("/" in part for part in parts[::2]):
+        return line
+    return "".join(part if i % 2 else _BESIDE.sub(r"\1", part) for i, part in enumerate(parts))
 
 
 def bundle(entry: Path, *, is_lean: bool = False) -> str:

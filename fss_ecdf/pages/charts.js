@@ -1,7 +1,7 @@
 // Charts as SVG: axes, lines, bands, bars, points, rules, each with title, description and its numbers as a table.
 // Colours and sizes come from the page's style sheet, by classes, so that dark mode is one rule there.
 
-import { htmlElement, svgElement } from "./elements.js";
+import { SVG, htmlElement, svgElement } from "./elements.js";
 
 const MARGIN = { left: 58, right: 34, top: 30, bottom: 46 };
 
@@ -186,7 +186,7 @@ export function tableOf({ name, columns, rows }) {
     ...columns.map((c) => htmlElement("th", { scope: "col" }, c.replaceAll("_", " "))),
   );
   // What is shown is rounded; the number itself is beside it, for those who check.
-  const shown = (value, name) => (name === "p_value" && value < 1e-4 ? "< 0.0001" : shortNumber(value));
+  const shown = (value, column) => (column === "p_value" && value < 1e-4 ? "< 0.0001" : shortNumber(value));
   const cell = (value, i) =>
     typeof value === "number"
       ? htmlElement("td", { "data-value": String(value) }, shown(value, columns[i]))

@@ -28,11 +28,15 @@ const asText = (e) => String(BigInt(e[0]) + (BigInt(e[1]) << 32n));
 
 // The keys of both parties, one after the other, and their proofs.
 function keys(bits, binder, alphas, rand, proved) {
-  const type = new KeyType(bits, binder), generator = new Generator(type, binder);
+  const type = new KeyType(bits, binder),
+    generator = new Generator(type, binder);
   const prover = proved ? new Prover(type) : null;
-  const words = new Uint32Array(rand.slice().buffer), n = alphas.length;
-  const size = type.keyBytes / 4, proofSize = proved ? proofBytes(type) / 4 : 0;
-  const outs = [0, 1].map(() => new Uint32Array(n * size)), proofs = [0, 1].map(() => new Uint32Array(n * proofSize));
+  const words = new Uint32Array(rand.slice().buffer),
+    n = alphas.length;
+  const size = type.keyBytes / 4,
+    proofSize = proved ? proofBytes(type) / 4 : 0;
+  const outs = [0, 1].map(() => new Uint32Array(n * size)),
+    proofs = [0, 1].map(() => new Uint32Array(n * proofSize));
   for (let i = 0; i < n; i++) {
     outs.forEach((out, b) => out.set(new Uint32Array(type.header(b).buffer), i * size));
     generator.make(alphas[i], words, 8 * i, outs, i * size + 2);
@@ -43,7 +47,8 @@ function keys(bits, binder, alphas, rand, proved) {
 
 globalThis.probe = {
   aes(key, blocks) {
-    const sliced = new Int32Array(8), out = new Int32Array(8);
+    const sliced = new Int32Array(8),
+      out = new Int32Array(8);
     slice(new Int32Array(fromHex(blocks).buffer), sliced);
     encrypt(expandKey(fromHex(key)), sliced, out);
     return toHex(new Uint8Array(out.buffer));
@@ -83,7 +88,8 @@ globalThis.probe = {
     let pair = null;
     if (known) {
       const [d, x] = known.map((hex) => toBase64url(fromHex(hex)));
-      const about = { kty: "OKP", crv: "X25519", x }, take = (key, uses) => crypto.subtle.importKey("jwk", key, "X25519", true, uses);
+      const about = { kty: "OKP", crv: "X25519", x },
+        take = (key, uses) => crypto.subtle.importKey("jwk", key, "X25519", true, uses);
       pair = { privateKey: await take({ ...about, d }, ["deriveBits"]), publicKey: await take(about, []) };
     }
     const [key, about, text] = [publicKey, info, plaintext].map(fromHex);
@@ -121,7 +127,10 @@ globalThis.probe = {
     });
   },
   place(campaign, rows) {
-    const found = place(readCampaign(campaign), rows.map(([value, name], i) => [value, name, i + 2]));
+    const found = place(
+      readCampaign(campaign),
+      rows.map(([value, name], i) => [value, name, i + 2]),
+    );
     return { ...found, positions: Array.from(found.positions) };
   },
   table(hex) {
@@ -144,7 +153,8 @@ globalThis.probe = {
   addresses: (all) => all.map((points) => isAddress(String.fromCodePoint(...points))),
   // One batch of a receipt as both servers get it, with what stands in the receipt.
   envelopes(text, salt, token, number, generation, positions, wave) {
-    const campaign = new Campaign(readJson(text)), source = new Source(fromHex(salt), token);
+    const campaign = new Campaign(readJson(text)),
+      source = new Source(fromHex(salt), token);
     const ids = source.ids(number, generation, positions.length);
     const rand = source.rand(number, generation, positions, campaign, wave);
     const made = new Sealer(campaign).envelopes(positions, ids, rand, wave);

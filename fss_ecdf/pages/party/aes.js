@@ -5,6 +5,13 @@
 const ROUND_WORDS = 8;
 export const KEY_WORDS = 11 * ROUND_WORDS;
 
+/**
+ * @param {Int32Array} q
+ * @param {number} i
+ * @param {number} j
+ * @param {number} low
+ * @param {number} by
+ */
 function swap(q, i, j, low, by) {
   const a = q[i];
   const b = q[j];
@@ -13,6 +20,7 @@ function swap(q, i, j, low, by) {
 }
 
 // Between bytes in words and slices of bits; it is its own inverse.
+/** @param {Int32Array} q */
 function transpose(q) {
   for (let i = 0; i < 8; i += 2) swap(q, i, i + 1, 0x55555555, 1);
   for (const i of [0, 1, 4, 5]) swap(q, i, i + 2, 0x33333333, 2);
@@ -20,6 +28,10 @@ function transpose(q) {
 }
 
 // Eight words, four of each block, as slices.
+/**
+ * @param {Int32Array} words
+ * @param {Int32Array} q
+ */
 export function slice(words, q) {
   for (let i = 0; i < 4; i++) {
     q[2 * i] = words[i];
@@ -28,6 +40,8 @@ export function slice(words, q) {
   transpose(q);
 }
 
+/** @param {Int32Array} q */
+// prettier-ignore
 export function substitute(q) {
   const x0 = q[7], x1 = q[6], x2 = q[5], x3 = q[4], x4 = q[3], x5 = q[2], x6 = q[1], x7 = q[0];
   const y14 = x3 ^ x5, y13 = x0 ^ x6, y9 = x0 ^ x3, y8 = x0 ^ x5, t0 = x1 ^ x2;
@@ -57,27 +71,39 @@ export function substitute(q) {
   q[0] = t48 ^ ~t60;
 }
 
+/**
+ * @param {Int32Array} q
+ * @param {Int32Array} keys
+ * @param {number} round
+ */
 function addKey(q, keys, round) {
   const at = round * ROUND_WORDS;
   for (let i = 0; i < 8; i++) q[i] ^= keys[at + i];
 }
 
 // Row r of a state is byte r of each word, two bits for each column: a rotation by r columns.
+/** @param {Int32Array} q */
 function shiftRows(q) {
   for (let i = 0; i < 8; i++) {
     const x = q[i];
     q[i] =
       (x & 0x000000ff) |
-      ((x & 0x0000fc00) >>> 2) | ((x & 0x00000300) << 6) |
-      ((x & 0x00f00000) >>> 4) | ((x & 0x000f0000) << 4) |
-      ((x & 0xc0000000) >>> 6) | ((x & 0x3f000000) << 2);
+      ((x & 0x0000fc00) >>> 2) |
+      ((x & 0x00000300) << 6) |
+      ((x & 0x00f00000) >>> 4) |
+      ((x & 0x000f0000) << 4) |
+      ((x & 0xc0000000) >>> 6) |
+      ((x & 0x3f000000) << 2);
   }
 }
 
+/** @param {number} x */
 const next = (x) => (x >>> 8) | (x << 24); // the row below
+/** @param {number} x */
 const half = (x) => (x >>> 16) | (x << 16);
 
 // 2 (a_r + a_(r+1)) + a_(r+1) + a_(r+2) + a_(r+3): doubling moves bits up, and bit 7 comes back at 0, 1, 3, 4.
+/** @param {Int32Array} q */
 function mixColumns(q) {
   const q7 = q[7];
   const top = q7 ^ next(q7);
@@ -94,6 +120,11 @@ function mixColumns(q) {
 const state = new Int32Array(8);
 
 // AES of the sliced blocks in `q`, which stay as they are; the words of both blocks are written to `out`.
+/**
+ * @param {Int32Array} keys
+ * @param {Int32Array} q
+ * @param {Int32Array | Uint32Array} out
+ */
 export function encrypt(keys, q, out) {
   const s = state;
   for (let i = 0; i < 8; i++) s[i] = q[i];
@@ -114,6 +145,7 @@ export function encrypt(keys, q, out) {
   }
 }
 
+/** @param {number} word */
 function substituteWord(word) {
   const q = new Int32Array(8);
   q[0] = word;
@@ -124,6 +156,7 @@ function substituteWord(word) {
 }
 
 // FIPS 197, key expansion; each round key is sliced for both blocks. The keys of a campaign are public.
+/** @param {Uint8Array} key */
 export function expandKey(key) {
   const view = new DataView(key.buffer, key.byteOffset, 16);
   const w = new Int32Array(44);

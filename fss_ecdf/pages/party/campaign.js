@@ -8,23 +8,31 @@ import { Numeral, readJson, writeJson } from "./json.js";
 import { MAX_CHECKED_BITS } from "./proof.js";
 import { sha256 } from "./sha256.js";
 import { isText } from "./text.js";
+/** @import { Json } from "./json.js" */
 
 const MAX_EPSILON = 20; // of all that a party consents to
 const SIGNING_KEY_BYTES = 32;
 const DIGEST_CONTEXT = "fss-ecdf campaign 6\n";
 
+/** @param {Map<string, Json>} fields */
 export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));
 
 export class Campaign {
+  /** @param {unknown} fields */
   constructor(fields) {
     if (!(fields instanceof Map)) throw new Refusal("badCampaign", { field: "campaign" });
     this.fields = fields;
     this.digest = digestOf(fields);
     this.id = this.read("id", (found) => fromBase64url(found, 32));
     this.name = toBase64url(this.id);
-    for (const name of ["title", "question", "unit", "value_name"]) this[name] = this.read(name, textOf);
+    this.title = this.read("title", textOf);
+    this.question = this.read("question", textOf);
+    this.unit = this.read("unit", textOf);
+    this.value_name = this.read("value_name", textOf);
     this.strata = this.read("strata", (found) => (Array.isArray(found) && found.length ? found.map(textOf) : fail()));
-    for (const name of ["epsilon", "reserve", "max_values_per_person"]) this[name] = this.read(name, numberOf);
+    this.epsilon = this.read("epsilon", numberOf);
+    this.reserve = this.read("reserve", numberOf);
+    this.max_values_per_person = this.read("max_values_per_person", numberOf);
     // What this page can make keys for; anything else is refused before a byte is sent.
     if (fields.get("scheme") !== "dcf") throw new Refusal("unknownScheme", { scheme: String(fields.get("scheme")) });
     if ((fields.get("kem") ?? "x25519") !== "x25519")
@@ -34,17 +42,23 @@ export class Campaign {
     this.grid = readGrid(fields.get("grid"));
     this.bits = bitsFor(this.strata.length) + this.grid.bits;
     if (this.bits > 32) throw new Refusal("badCampaign", { field: "grid" });
-    this.checked = this.read("check_keys", (found) =>
-      typeof (found ?? false) === "boolean" ? (found ?? false) : fail(),
+    this.checked = this.read("check_keys", (found = false) =>
+      typeof (found ?? false) === "boolean" ? found === true : fail(),
     );
     if (this.checked && this.bits > MAX_CHECKED_BITS) throw new Refusal("badCampaign", { field: "check_keys" });
     this.pooled = this.read("waves", pooledOf);
     this.admission = String(fields.get("admission") ?? "open");
-    for (const name of ["opens", "closes"]) this[name] = Date.parse(fields.get(name) ?? "") || null;
+    this.opens = timeOf(fields.get("opens"));
+    this.closes = timeOf(fields.get("closes"));
     if (!(this.totalEpsilon <= MAX_EPSILON)) throw new Refusal("badCampaign", { field: "epsilon" });
     this.keyType = new KeyType(this.bits, this.id);
   }
 
+  /**
+   * @template Found
+   * @param {string} name
+   * @param {(found: Json | undefined) => Found} how
+   */
   read(name, how) {
     try {
       return how(this.fields.get(name));
@@ -58,34 +72,61 @@ export class Campaign {
     return this.epsilon + this.reserve + (this.pooled ?? 0);
   }
 
+  /**
+   * @param {number} stratum
+   * @param {number} index
+   */
   position(stratum, index) {
     return stratum * 2 ** this.grid.bits + index;
   }
 }
 
+/** @returns {never} */
 function fail() {
   throw new Error("of another kind");
 }
 
+/** @param {unknown} found */
 const textOf = (found) => (typeof found === "string" && isText(found) ? found : fail());
+/** @param {unknown} found */
 const numberOf = (found) => (found instanceof Numeral && Number.isFinite(found.value) ? found.value : fail());
+
+/** @param {unknown} found */
+const timeOf = (found) => Date.parse(String(found ?? "")) || null;
 
 // What uploads to each server are encrypted to, and what its signatures are checked with; a campaign that no server has
 // yet names none.
+/**
+ * @param {any} servers
+ * @param {string} name
+ * @param {number} length
+ */
 function keysOf(servers, name, length) {
   if ((servers ?? null) === null) return null;
   return [0, 1].map((server) => fromBase64url(servers[server].get(name), length));
 }
 
 // The epsilon of everything that is pooled, of a campaign of waves; of any other, null.
+/**
+ * @param {any} waves
+ * @returns {number | null}
+ */
 function pooledOf(waves) {
   if ((waves ?? null) === null) return null;
-  return waves.get("pooled").reduce((sum, one) => sum + numberOf(one.get("epsilon")), 0);
+  return waves
+    .get("pooled")
+    .reduce((/** @type {number} */ sum, /** @type {Map<string, Json>} */ one) => sum + numberOf(one.get("epsilon")), 0);
 }
 
+/** @param {string} text */
 export const readCampaign = (text) => new Campaign(readJson(text));
 
 // What a server answers about a campaign, checked: it must be the one of the page, from the server it should be.
+/**
+ * @param {string} text
+ * @param {number} server
+ * @param {string} digest
+ */
 export function checkAnswer(text, server, digest) {
   let answer;
   try {
@@ -93,7 +134,8 @@ export function checkAnswer(text, server, digest) {
   } catch {
     throw new Refusal("noCampaign", { server });
   }
-  const [campaign, number] = answer instanceof Map ? [answer.get("campaign"), answer.get("server")] : [];
+  if (!(answer instanceof Map)) throw new Refusal("noCampaign", { server });
+  const [campaign, number] = [answer.get("campaign"), answer.get("server")];
   if (!(campaign instanceof Map) || !(number instanceof Numeral)) throw new Refusal("noCampaign", { server });
   if (number.text !== String(server)) throw new Refusal("swapped", { server });
   const found = toBase64url(digestOf(campaign));
@@ -103,6 +145,10 @@ export function checkAnswer(text, server, digest) {
 }
 
 // The number of the open wave, as a server writes it.
+/**
+ * @param {string} text
+ * @param {number} server
+ */
 function waveOf(text, server) {
   if (!/^(0|[1-9][0-9]{0,3})$/.test(text)) throw new Refusal("noCampaign", { server });
   return Number(text);

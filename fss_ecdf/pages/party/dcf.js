@@ -12,6 +12,10 @@ const TOP = 0x80000000;
 
 // What all keys of a campaign have in common, and where their words lie (fss/keys.py).
 export class KeyType {
+  /**
+   * @param {number} bits
+   * @param {Uint8Array} binder
+   */
   constructor(bits, binder) {
     if (!Number.isInteger(bits) || bits < 1 || bits > 32) throw new Error(`keys have 1 to 32 bits, not ${bits}`);
     this.bits = bits;
@@ -22,20 +26,32 @@ export class KeyType {
     this.tag = binderTag(binder);
   }
 
+  /** @param {number} party */
   header(party) {
     return Uint8Array.of(KEY_VERSION, SCHEME_DCF, this.bits, party, ...this.tag);
   }
 }
 
+/**
+ * @param {number} mask
+ * @param {number} set
+ * @param {number} clear
+ */
 const choose = (mask, set, clear) => clear ^ (mask & (set ^ clear));
 
 export class Generator {
+  /**
+   * @param {KeyType} type
+   * @param {Uint8Array} binder
+   */
   constructor(type, binder) {
     this.type = type;
     this.prg = new TreePrg(binder);
     // Both parties' states, four words each: lo with the control bit on top, then hi.
     this.seeds = new Uint32Array(8);
-    [this.values, this.left, this.right] = [0, 1, 2].map(() => new Uint32Array(8));
+    this.values = new Uint32Array(8);
+    this.left = new Uint32Array(8);
+    this.right = new Uint32Array(8);
     this.leafHashes = Array.from({ length: 8 }, () => new Uint32Array(8));
     this.alphaValue = new Uint32Array(2); // V_alpha
     this.element = new Uint32Array(2);
@@ -43,6 +59,13 @@ export class Generator {
 
   // Write both keys of alpha: `outs` are two Uint32Arrays, `at` is where the words behind the headers begin.
   // `rand` is 8 uniform secret words from `from` on, used once.
+  /**
+   * @param {number} alpha
+   * @param {Uint32Array} rand
+   * @param {number} from
+   * @param {Uint32Array[]} outs
+   * @param {number} at
+   */
   make(alpha, rand, from, outs, at) {
     const { seeds, prg, type } = this;
     for (let i = 0; i < 8; i++) seeds[i] = rand[from + i];
@@ -70,24 +93,45 @@ export class Generator {
   }
 
   // BCG+21 Fig. 3, lines 10 to 12: the level's value correction, and V_alpha
+  /**
+   * @param {number} right
+   * @param {Uint32Array[]} outs
+   * @param {number} to
+   */
   correctValue(right, outs, to) {
     const v = this.values;
     this.prg.hash(this.prg.value, v);
     const beta = ~right & 1;
-    const lose0 = choose(right, v[0], v[2]) >>> 0, lose0h = choose(right, v[1], v[3]) & HIGH_MASK;
-    const lose1 = choose(right, v[4], v[6]) >>> 0, lose1h = choose(right, v[5], v[7]) & HIGH_MASK;
-    const keep0 = choose(right, v[2], v[0]) >>> 0, keep0h = choose(right, v[3], v[1]) & HIGH_MASK;
-    const keep1 = choose(right, v[6], v[4]) >>> 0, keep1h = choose(right, v[7], v[5]) & HIGH_MASK;
+    const lose0 = choose(right, v[0], v[2]) >>> 0,
+      lose0h = choose(right, v[1], v[3]) & HIGH_MASK;
+    const lose1 = choose(right, v[4], v[6]) >>> 0,
+      lose1h = choose(right, v[5], v[7]) & HIGH_MASK;
+    const keep0 = choose(right, v[2], v[0]) >>> 0,
+      keep0h = choose(right, v[3], v[1]) & HIGH_MASK;
+    const keep1 = choose(right, v[6], v[4]) >>> 0,
+      keep1h = choose(right, v[7], v[5]) & HIGH_MASK;
     const va = this.alphaValue;
     this.correction(lose0, lose0h, lose1, lose1h, beta, outs, to);
     const sign = this.sign();
-    const cw = (outs[0][to] ^ sign) >>> 0, cwh = (outs[0][to + 1] ^ sign) & HIGH_MASK;
+    const cw = (outs[0][to] ^ sign) >>> 0,
+      cwh = (outs[0][to + 1] ^ sign) & HIGH_MASK;
     settle(va[0] + negLow(keep1) + keep0 + cw, va[1] + negHigh(keep1h) + keep0h + cwh, va, 0);
   }
 
   // (-1)^t1 (x1 - x0 - V_alpha + gained), written to both keys
+  /**
+   * @param {number} x0
+   * @param {number} x0h
+   * @param {number} x1
+   * @param {number} x1h
+   * @param {number} gained
+   * @param {Uint32Array[]} outs
+   * @param {number} to
+   */
   correction(x0, x0h, x1, x1h, gained, outs, to) {
-    const va = this.alphaValue, e = this.element, sign = this.sign();
+    const va = this.alphaValue,
+      e = this.element,
+      sign = this.sign();
     settle(x1 + negLow(x0) + negLow(va[0]) + gained, x1h + negHigh(x0h) + negHigh(va[1]), e, 0);
     settle((e[0] ^ sign) >>> 0, (e[1] ^ sign) & HIGH_MASK, e, 0);
     for (const out of outs) {
@@ -97,6 +141,13 @@ export class Generator {
   }
 
   // Fig. 3, lines 4 to 9, 13 and 14: the seeds' correction, and down to the child on the path
+  /**
+   * @param {number} right
+   * @param {number} level
+   * @param {Uint32Array[]} outs
+   * @param {number} to
+   * @param {number} control
+   */
   descend(right, level, outs, to, control) {
     const { seeds, left: l, right: r, prg } = this;
     prg.hash(prg.left, l);
@@ -128,15 +179,23 @@ export class Generator {
   }
 
   // Fig. 3, line 17, once for each leaf of the terminal node: 1 from alpha's own leaf on
+  /**
+   * @param {number} alpha
+   * @param {Uint32Array[]} outs
+   * @param {number} to
+   */
   finish(alpha, outs, to) {
-    const { leaves } = this.type, end = alpha & (leaves - 1);
+    const { leaves } = this.type,
+      end = alpha & (leaves - 1);
     for (let pair = 0; pair < leaves / 2; pair++) {
       const h = this.leafHashes[pair];
       this.prg.hash(this.prg.leaves[pair], h);
       for (let side = 0; side < 2; side++) {
-        const leaf = 2 * pair + side, i = 2 * side;
+        const leaf = 2 * pair + side,
+          i = 2 * side;
         const gained = ((end - leaf - 1) >>> 31) & 1;
-        const x0h = h[i + 1] & HIGH_MASK, x1h = h[4 + i + 1] & HIGH_MASK;
+        const x0h = h[i + 1] & HIGH_MASK,
+          x1h = h[4 + i + 1] & HIGH_MASK;
         this.correction(h[i], x0h, h[4 + i], x1h, gained, outs, to + 2 * leaf);
       }
     }

@@ -1,14 +1,26 @@
 // The screen on which a person enters a value, or chooses a file and its columns.
 
+import { readFile, renameColumns, reviewFile } from "./files.js";
 import { shownNumber } from "./numbers.js";
 import { actions, button, choices, errorText, field, foreign, notice, paragraph, piece, tickBox } from "./parts.js";
+/** @import { Refusal } from "./grid.js" */
+/** @import { Page } from "./page.js" */
+/** @import { Profile, ReadFile } from "./records.js" */
 
+/**
+ * @param {Page} page
+ * @param {string} label
+ */
 export const withUnit = (page, label) => `${shownNumber(label, page.language)} ${page.campaign.unit}`.trim();
+
+/** @typedef {(column: Profile) => [text: string, percent: number]} Fit */
 
 const VALUE_ERRORS = ["noValue", "badNumber", "badInteger", "badDate", "ambiguousNumber", "offScale"];
 
+/** @param {Page} page */
 export const entering = (page) => (page.form.way === "file" ? enteringFile(page) : enteringOne(page));
 
+/** @param {Page} page */
 function enteringOne(page) {
   const { campaign, form, data } = page,
     { grid, unit, strata } = campaign,
@@ -20,6 +32,7 @@ function enteringOne(page) {
     last: shownNumber(grid.label(grid.size - 1), page.language),
     unit,
   };
+  /** @type {Record<string, Record<string, string>>} */
   const kinds = { date: { type: "date" }, integer: { inputmode: "numeric" }, float: { inputmode: "decimal" } };
   const least = grid.threshold(0);
   // A phone's number keys often have no minus.
@@ -71,11 +84,16 @@ function enteringOne(page) {
 }
 
 // A value off the scale is sent as the scale's end only where the person says so.
+/**
+ * @param {Page} page
+ * @param {number} end
+ */
 const useEnd = (page, end) =>
   button("use-end", page.say("useEnd", { end: withUnit(page, page.campaign.grid.label(end)) }), () =>
     page.review(true),
   );
 
+/** @param {Page} page */
 function enteringFile(page) {
   const { data } = page,
     { file, reading, error } = data;
@@ -88,7 +106,7 @@ function enteringFile(page) {
       ...(error ? [fileErrors(page, error)] : []),
       ...(file ? columnChoices(page, file) : []),
       actions(
-        file && button("review-button", page.say("look"), () => page.reviewFile(), "primary"),
+        file && button("review-button", page.say("look"), () => reviewFile(page), "primary"),
         button("back", page.say("back"), () => page.move("back")),
       ),
       actions(button("way-one", page.say("byHand"), () => page.changeWay("one"), "link")),
@@ -96,7 +114,12 @@ function enteringFile(page) {
   };
 }
 
+/**
+ * @param {Page} page
+ * @param {Refusal} error
+ */
 function fileErrors(page, error) {
+  /** @type {{ wrong?: { row: number, key: string, value: string }[] }} */
   const { wrong = [] } = error.about;
   const lines = wrong.map(({ row, key, value }) =>
     piece("li", {}, page.say("inRow", { row: String(row), what: page.say(key, { value }) })),
@@ -111,6 +134,10 @@ function fileErrors(page, error) {
   );
 }
 
+/**
+ * @param {Page} page
+ * @param {boolean} chosen
+ */
 function dropPlace(page, chosen) {
   const input = piece("input", {
     type: "file",
@@ -119,9 +146,9 @@ function dropPlace(page, chosen) {
     class: "visually-hidden",
   });
   input.onchange = () => {
-    const [found] = input.files;
+    const found = input.files?.[0];
     input.value = ""; // so that the same file, corrected, can be chosen again
-    page.readFile(found);
+    readFile(page, found);
   };
   const drop = piece(
     "div",
@@ -132,12 +159,20 @@ function dropPlace(page, chosen) {
   );
   drop.ondragenter = () => drop.classList.add("over");
   drop.ondragleave = () => drop.classList.remove("over");
-  drop.ondrop = (event) => page.readFile(event.dataTransfer.files[0]);
+  drop.ondrop = (event) => readFile(page, event.dataTransfer?.files[0]);
   return drop;
 }
 
+/**
+ * @param {Page} page
+ * @param {ReadFile} file
+ */
 function columnChoices(page, file) {
   const { form, campaign } = page;
+  /**
+   * @param {Fit} fit
+   * @returns {(column: Profile, number: number) => [number, ...Node[]]}
+   */
   const card = (fit) => (column, number) => [
     number,
     foreign("strong", column.name || page.say("columnNumber", { number: number + 1 })),
@@ -148,6 +183,12 @@ function columnChoices(page, file) {
       page.say(fit(column)[0], { percent: fit(column)[1] }),
     ),
   ];
+  /**
+   * @param {string} name
+   * @param {"column" | "groupColumn"} key
+   * @param {string} legend
+   * @param {Fit} fit
+   */
   const choose = (name, key, legend, fit) =>
     choices({
       name,
@@ -160,7 +201,7 @@ function columnChoices(page, file) {
   return [
     paragraph(page.say("fileRead", read), { id: "file-read" }),
     ...(file.latin1 ? [paragraph(page.say("latin1"))] : []),
-    tickBox("header", page.say("firstRowNames"), file.header, (checked) => page.renameColumns(checked)),
+    tickBox("header", page.say("firstRowNames"), file.header, (checked) => renameColumns(page, checked)),
     choose("column", "column", "valueColumn", (column) => ["fitsScale", column.scale]),
     ...(campaign.strata.length > 1
       ? [choose("group-column", "groupColumn", "groupColumn", (column) => ["fitsGroups", column.groups])]

@@ -7,6 +7,7 @@
 import { Generator, RAND_BYTES } from "./dcf.js";
 import { PROOF_RAND_WORDS, Prover, proofBytes } from "./proof.js";
 import { sha256 } from "./sha256.js";
+/** @import { Campaign } from "./campaign.js" */
 
 export const UPLOAD_TYPE = "application/vnd.fss-ecdf.upload";
 export const UPLOAD_VERSION = 4;
@@ -14,13 +15,25 @@ export const ID_BYTES = 16;
 const HASH_BYTES = 32;
 export const HEADER_BYTES = 64;
 
+/** @param {boolean} checked */
 export const randBytes = (checked) => RAND_BYTES + (checked ? 8 * PROOF_RAND_WORDS : 0);
 
+/** @param {Campaign} campaign */
 const recordBytes = (campaign) =>
   ID_BYTES + HASH_BYTES + campaign.keyType.keyBytes + (campaign.checked ? proofBytes(campaign.keyType) : 0);
 
+/**
+ * @param {Campaign} campaign
+ * @param {number} count
+ */
 export const uploadBytes = (campaign, count) => HEADER_BYTES + count * recordBytes(campaign);
 
+/**
+ * @param {Campaign} campaign
+ * @param {number} party
+ * @param {number} count
+ * @param {number} wave
+ */
 function header(campaign, party, count, wave) {
   const out = new Uint8Array(HEADER_BYTES);
   const view = new DataView(out.buffer);
@@ -36,6 +49,7 @@ function header(campaign, party, count, wave) {
 
 // Makes envelopes of one campaign.
 export class Sealer {
+  /** @param {Campaign} campaign */
   constructor(campaign) {
     if (new Uint8Array(Uint32Array.of(1).buffer)[0] !== 1) throw new Error("this needs a little-endian machine");
     this.campaign = campaign;
@@ -44,6 +58,12 @@ export class Sealer {
   }
 
   // `rand` has `randBytes` uniform secret bytes for each position: for all keys, then for all proofs.
+  /**
+   * @param {ArrayLike<number>} positions
+   * @param {Uint8Array} ids
+   * @param {Uint8Array} rand
+   * @param {number} wave
+   */
   envelopes(positions, ids, rand, wave) {
     const { campaign, generator, prover } = this;
     const count = positions.length,
@@ -66,6 +86,13 @@ export class Sealer {
   }
 
   // An envelope with ids and the headers of its keys.
+  /**
+   * @param {number} party
+   * @param {number} count
+   * @param {Uint8Array} ids
+   * @param {number} size
+   * @param {number} wave
+   */
   blank(party, count, ids, size, wave) {
     const out = new Uint8Array(HEADER_BYTES + count * size);
     out.set(header(this.campaign, party, count, wave));
@@ -80,6 +107,11 @@ export class Sealer {
 }
 
 // Behind the id of one upload, each server is told the hash of the other one's key and proof.
+/**
+ * @param {Uint8Array[]} outs
+ * @param {number} at
+ * @param {number} size
+ */
 function crossHashes(outs, at, size) {
   const [first, second] = outs.map((out) => sha256(out.subarray(at + ID_BYTES + HASH_BYTES, at + size)));
   outs[0].set(second, at + ID_BYTES);

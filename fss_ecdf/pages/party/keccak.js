@@ -30,6 +30,10 @@ const CONSTANTS = new Int32Array(48);
 const columns = new Int32Array(10);
 const moved = new Int32Array(2 * LANES);
 
+/**
+ * @param {Int32Array} state
+ * @param {number} rounds
+ */
 function permute(state, rounds) {
   for (let round = 24 - rounds; round < 24; round++) {
     for (let i = 0; i < 10; i++) {
@@ -56,6 +60,10 @@ function permute(state, rounds) {
   }
 }
 
+/**
+ * @param {Int32Array} state
+ * @param {number} i
+ */
 function rotateInto(state, i) {
   const by = ROTATIONS[i] & 31;
   const swapped = ROTATIONS[i] >> 5;
@@ -67,6 +75,13 @@ function rotateInto(state, i) {
   moved[to + 1] = (high << by) | ((low >>> 1) >>> (31 - by));
 }
 
+/**
+ * @param {Uint8Array} message
+ * @param {number} length
+ * @param {number} rate
+ * @param {number} suffix
+ * @param {number} rounds
+ */
 function sponge(message, length, rate, suffix, rounds) {
   const state = new Int32Array(2 * LANES);
   const block = new Uint8Array(state.buffer);
@@ -86,6 +101,15 @@ function sponge(message, length, rate, suffix, rounds) {
   return out;
 }
 
+/**
+ * @param {Uint8Array} message
+ * @param {number} domain
+ * @param {number} length
+ */
 export const turboShake128 = (message, domain, length) => sponge(message, length, 168, domain, 12);
 
+/**
+ * @param {Uint8Array} message
+ * @param {number} length
+ */
 export const shake256 = (message, length) => sponge(message, length, 136, 0x1f, 24);

@@ -5,12 +5,19 @@ import { Refusal, stripped } from "./grid.js";
 
 const MINUS = /^[\u2212\u2010-\u2015\ufe63\uff0d]/;
 const BLANKS_WITHIN = /[\s\u00a0\u202f\u2009']/g;
+/** @type {Record<string, RegExp>} */
 const GROUPED = { ",": /^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$/, ".": /^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$/ };
 const POINT_LANGUAGES = ["en"];
 
+/** @param {string} language */
 export const decimalMark = (language) => (POINT_LANGUAGES.includes(language) ? "." : ",");
 
 // The literal that the grid reads, or the text as it is where it is no number in any way.
+/**
+ * @param {string} text
+ * @param {string} language
+ * @param {string} unit
+ */
 export function plainNumber(text, language, unit) {
   const bare = withoutUnit(stripped(text).replace(MINUS, "-"), unit).replace(BLANKS_WITHIN, "");
   const marks = [",", "."].filter((mark) => bare.includes(mark));
@@ -24,6 +31,7 @@ export function plainNumber(text, language, unit) {
 }
 
 // 1.234,5 and 1,234.5: the later mark is the decimal one, if the others stand before groups of three digits.
+/** @param {string} bare */
 function withBothMarks(bare) {
   const decimal = bare.lastIndexOf(",") > bare.lastIndexOf(".") ? "," : ".",
     at = bare.lastIndexOf(decimal),
@@ -32,6 +40,10 @@ function withBothMarks(bare) {
   return GROUPED[other].test(whole) ? `${whole.split(other).join("")}.${bare.slice(at + 1)}` : bare;
 }
 
+/**
+ * @param {string} text
+ * @param {string} unit
+ */
 function withoutUnit(text, unit) {
   const end = text.length - unit.length;
   const same = unit && text.slice(end).toLowerCase() === unit.toLowerCase();
@@ -39,5 +51,9 @@ function withoutUnit(text, unit) {
 }
 
 // A label of the grid as the language writes it; dates stay as they are.
+/**
+ * @param {string} label
+ * @param {string} language
+ */
 export const shownNumber = (label, language) =>
   decimalMark(language) === "," && /^-?[0-9]+\.[0-9]+$/.test(label) ? label.replace(".", ",") : label;

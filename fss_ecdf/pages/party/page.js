@@ -2,6 +2,7 @@
 
 import { toBase64url } from "./bytes.js";
 import { readCampaign } from "./campaign.js";
+import { emptyForm } from "./form.js";
 import { Refusal } from "./grid.js";
 import { asRefusal, outcomeOf } from "./outcomes.js";
 import { saveFile } from "./parts.js";
@@ -13,24 +14,68 @@ import { FIRST_STATE, isPossible, nextState } from "./states.js";
 import { invitationToken, rememberToken, rememberedToken } from "./token.js";
 import { Upload } from "./upload.js";
 import { Helper } from "./worker.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { Placed, ReadFile } from "./records.js" */
+
+/** @typedef {{ campaign: string, digest: string, urls: string[], organiser?: string, contact?: string }} About */
+/** @typedef {{ token: string, agreed: boolean }} Typed */
+/** @typedef {Record<string, any>} Data what a state's screen shows besides the page's own fields */
 
 const SLOW_MS = 4000;
-const emptyForm = (way = "one") => ({ way, value: "", stratum: "", column: null, groupColumn: null, allowed: false });
+
+/** @type {Record<string, string>} how withdrawing is left, by where it was begun */
+const LEFT = { done: "keep", failed: "leave", closed: "abandon" };
+
+/** @returns {any} */
+const unset = () => null;
 
 export class Page {
+  /**
+   * @param {About} about
+   * @param {string} source
+   */
   constructor(about, source) {
-    Object.assign(this, { about, source, state: FIRST_STATE, data: {}, form: emptyForm(), placed: null });
-    Object.assign(this, { upload: null, campaign: null, opened: "", isPersisted: false });
+    this.about = about;
+    this.source = source;
+    this.state = FIRST_STATE;
+    /** @type {Data} */
+    this.data = {};
+    this.form = emptyForm();
+    /** @type {Placed | null} */
+    this.placed = null;
+    /** @type {ReadFile | null} */
+    this.file = null;
+    /** @type {{ numbers: number[], any: boolean, pending: boolean }} */
+    this.kept = { numbers: [], any: false, pending: false };
+    // None of these is there before `open` has set it: screens of earlier states look first.
+    /** @type {Upload} */
+    this.upload = unset();
+    /** @type {Campaign} */
+    this.campaign = unset();
+    /** @type {Sites} */
+    this.sites = unset();
+    /** @type {Helper} */
+    this.helper = unset();
+    this.opened = "";
+    this.isPersisted = false;
     this.language = wantedLanguage(navigator.languages ?? [navigator.language]);
     this.token = invitationToken() || rememberedToken(about.digest);
     rememberToken(about.digest, this.token);
   }
 
+  /**
+   * @param {string} key
+   * @param {Record<string, unknown>} [more]
+   */
   say(key, more) {
     return say(this.language, key, more);
   }
 
   // The only way from one state to another.
+  /**
+   * @param {string} event
+   * @param {Data} [data]
+   */
   move(event, data = {}) {
     const from = this.state;
     Object.assign(this, { state: nextState(from, event), data });
@@ -38,6 +83,7 @@ export class Page {
     render(this, event !== "learnt");
   }
 
+  /** @param {string} language */
   speak(language) {
     this.language = language;
     render(this, false);
@@ -52,6 +98,7 @@ export class Page {
   }
 
   // Everything that must hold before somebody is asked for a value.
+  /** @param {number | null} [number] */
   async load(number = null) {
     try {
       await this.open();
@@ -121,6 +168,7 @@ export class Page {
     }
   }
 
+  /** @param {string} token */
   invited(token) {
     if (!token || token === this.token) return;
     if (!isPossible(this.state, "invited")) {
@@ -132,6 +180,7 @@ export class Page {
     this.load();
   }
 
+  /** @param {string} token */
   change(token) {
     Object.assign(this, { token, opened: "", form: emptyForm(), placed: null });
     rememberToken(this.about.digest, token);
@@ -143,23 +192,30 @@ export class Page {
   }
 
   // An earlier contribution from this device, by its invitation's token or its number.
+  /**
+   * @param {string} token
+   * @param {number | null} [number]
+   */
   recall(token, number = null) {
     if (token) this.change(token);
     this.move("recall");
     this.load(number);
   }
 
+  /** @param {string} way */
   begin(way) {
     this.form.way = way;
     this.move("begin");
   }
 
+  /** @param {string} way */
   changeWay(way) {
     this.form = emptyForm(way);
     this.move("noted");
   }
 
   // One value as it was typed: placed, or an error at its field.
+  /** @param {boolean} [allowed] */
   review(allowed = false) {
     try {
       this.placed = placeTyped(this.campaign, this.form, this.language, allowed);
@@ -170,61 +226,24 @@ export class Page {
   }
 
   // An error of what was entered, at its field.
+  /** @param {unknown} error */
   note(error) {
     const known = asRefusal(error);
     if (known.key === "manyOff") Object.assign(known.about, rangeOf(this.campaign));
     this.move("noted", { error: known, file: this.data.file });
   }
 
-  async readFile(file) {
-    if (!file) return;
-    this.form = emptyForm("file");
-    this.move("noted", { reading: true });
-    try {
-      const bytes = await file.arrayBuffer().then(
-        (found) => new Uint8Array(found),
-        () => null,
-      );
-      if (!bytes) throw new Refusal("unreadableFile");
-      await this.showColumns({ bytes }, file.name);
-    } catch (error) {
-      if (this.state === "enter") this.note(error);
-    }
-  }
-
-  async renameColumns(header) {
-    try {
-      await this.showColumns({ header }, this.data.file.name);
-    } catch (error) {
-      if (this.state === "enter") this.note(error);
-    }
-  }
-
-  async showColumns(about, name) {
-    const found = await this.helper.ask("read", about);
-    if (this.state !== "enter") return; // the person has gone elsewhere
-    if (found.columns.length === 1) this.form.column = 0;
-    this.move("noted", { file: { ...found, name } });
-  }
-
-  async reviewFile() {
-    const { form, campaign } = this;
-    const file = this.data.file;
-    try {
-      if (form.column === null) throw new Refusal("noColumn");
-      const several = campaign.strata.length > 1;
-      if (several && form.groupColumn === null) throw new Refusal("noGroupColumn");
-      if (several && form.groupColumn === form.column) throw new Refusal("sameColumn");
-      const about = { column: form.column, stratum: several ? form.groupColumn : null, allowed: form.allowed };
-      this.placed = await this.helper.ask("place", { ...about, header: file.header });
-      this.file = file;
-      if (this.state === "enter") this.move("placed");
-    } catch (error) {
-      if (this.state === "enter") this.note(error);
-    }
+  // What would be sent, once it was placed.
+  get reviewed() {
+    if (!this.placed) throw new Error("nothing was placed");
+    return this.placed;
   }
 
   // Something is missing for sending: shown at its field.
+  /**
+   * @param {Typed} typed
+   * @param {string} missing
+   */
   lacking(typed, missing) {
     this.move("lacked", { typed, missing });
   }
@@ -237,6 +256,7 @@ export class Page {
 
   // The token of this page or, where there is none, the one that was typed. Its receipt may know of an upload already:
   // then that is shown, and nothing is sent.
+  /** @param {string} typed */
   async admit(typed) {
     if (this.token) return true;
     this.token = typed;
@@ -248,6 +268,10 @@ export class Page {
   }
 
   // Send what was reviewed, or go on with what was begun.
+  /**
+   * @param {string} event
+   * @param {string} [typed]
+   */
   async send(event, typed = "") {
     try {
       if (!(await this.admit(typed))) return;
@@ -255,13 +279,18 @@ export class Page {
       this.refuse(error);
       return;
     }
-    await this.run(event, this.upload.isOut ? null : this.placed.positions);
+    await this.run(event, this.upload.isOut ? null : this.reviewed.positions);
   }
 
+  /**
+   * @param {string} event
+   * @param {Float64Array | null} positions
+   */
   async run(event, positions) {
     const count = positions?.length ?? this.upload.receipt.count;
     this.move(event, { count, stored: 0, resumed: event === "interrupted" });
     this.persist();
+    /** @param {number} stored */
     const progress = (stored) => {
       this.data.stored = stored;
       render(this, false);
@@ -292,7 +321,7 @@ export class Page {
 
   keep() {
     const { from, before } = this.data;
-    this.move({ done: "keep", failed: "leave", closed: "abandon" }[from], before);
+    this.move(LEFT[from], before);
   }
 
   async withdraw() {
@@ -333,6 +362,7 @@ export class Page {
     await this.load();
   }
 
+  /** @param {unknown} error */
   refuse(error) {
     const known = asRefusal(error);
     if (known.code === "not-authenticated" && !this.upload.isOut) {

@@ -3,12 +3,24 @@
 import { Refusal, stripped } from "./grid.js";
 import { plainNumber } from "./numbers.js";
 import { badValueKey } from "./records.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { Form } from "./form.js" */
+/** @import { AnyGrid } from "./grid.js" */
+/** @import { PlacedOne } from "./records.js" */
 
+/** @param {{ grid: AnyGrid, unit: string }} about */
 export function rangeOf({ grid, unit }) {
   return { first: grid.label(0), last: `${grid.label(grid.size - 1)} ${unit}`.trim(), unit };
 }
 
 // A value off the scale is placed at its end only if that is allowed; the refusal says which end it is.
+/**
+ * @param {Campaign} campaign
+ * @param {Form} form
+ * @param {string} language
+ * @param {boolean} allowed
+ * @returns {PlacedOne}
+ */
 export function placeTyped(campaign, form, language, allowed) {
   const { grid, strata, unit } = campaign,
     text = stripped(form.value);

@@ -1,11 +1,19 @@
 // The values of a file as a histogram, as only their owner sees them: nothing of this leaves the page.
 
 import { htmlElement, svgElement } from "../elements.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { Histogram } from "./records.js" */
 
 const MOST_STRATA = 6; // as many as there are colours; the table has all
 const [HEAD_ROOM, BASE_LINE, LABEL_LINE] = [18, 170, 190];
 
 // `say` speaks the page's language. Letters are as large as the reader's: the picture has as many units as pixels.
+/**
+ * @param {Campaign} campaign
+ * @param {Histogram} about
+ * @param {number} count
+ * @param {(key: string, about?: Record<string, unknown>) => string} say
+ */
 export function histogramChart(campaign, { labels, counts }, count, say) {
   const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
   const wide = Math.round(Math.min(600, Math.max(280, innerWidth - 32)) / letters);
@@ -59,7 +67,16 @@ export function histogramChart(campaign, { labels, counts }, count, say) {
   );
 }
 
+/**
+ * @param {string} name
+ * @param {string[]} names
+ * @param {string[][]} rows
+ */
 function numbersTable(name, names, rows) {
+  /**
+   * @param {string} kind
+   * @param {string[]} row
+   */
   const cells = (kind, row) => htmlElement("tr", {}, ...row.map((text) => htmlElement(kind, {}, text)));
   const table = htmlElement(
     "table",

@@ -17,17 +17,52 @@ export const NEW = "new",
   PENDING = "pending"; // its wave closed before both had it
 const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "parts"];
 
+/** @typedef {{ generation: number, state: string, wave: number }} Part */
+/**
+ * @typedef {{ version: number, campaign: string, salt: string, token: string, data: string, values: number,
+ *   batch: number, parts: Record<string, [generation: number, state: string, wave: number]> }} ReceiptBody
+ */
+
+/**
+ * @param {Part} part
+ * @returns {[number, string, number]}
+ */
+const partOf = ({ generation, state, wave }) => [generation, state, wave];
+
 export class Receipt {
   // `keep` stores what `body` returns, durably, before anything goes on.
+  /**
+   * @param {string} campaign
+   * @param {Uint8Array} salt
+   * @param {(body: ReceiptBody) => Promise<unknown>} keep
+   */
   constructor(campaign, salt, keep) {
-    Object.assign(this, { campaign, salt, keep, source: null, mark: "", data: "", count: 0, batch: 1 });
+    this.campaign = campaign;
+    this.salt = salt;
+    this.keep = keep;
+    /** @type {Source | null} */
+    this.secrets = null;
+    this.mark = "";
+    this.data = "";
+    this.count = 0;
+    this.batch = 1;
+    /** @type {Map<number, Part>} */
     this.parts = new Map();
   }
 
+  /**
+   * @param {string} campaign
+   * @param {(body: ReceiptBody) => Promise<unknown>} keep
+   */
   static fresh(campaign, keep) {
     return new Receipt(campaign, crypto.getRandomValues(new Uint8Array(SALT_BYTES)), keep);
   }
 
+  /**
+   * @param {ReceiptBody} body
+   * @param {string} campaign
+   * @param {(body: ReceiptBody) => Promise<unknown>} keep
+   */
   static read(body, campaign, keep) {
     const names = Object.keys(body);
     if (names.length !== FIELDS.length || !FIELDS.every((name) => names.includes(name)))
@@ -44,18 +79,25 @@ export class Receipt {
   }
 
   // What was sent with another token can only be gone on with by that one; returns whether this one can go on.
+  /** @param {string} token */
   use(token) {
-    this.source = new Source(this.salt, token);
-    const same = this.mark === this.source.mark();
+    const source = new Source(this.salt, token);
+    this.secrets = source;
+    const same = this.mark === source.mark();
     if (!same && this.mark && this.numbers(SENDING, DONE).length) return false;
-    this.mark = this.source.mark();
+    this.mark = source.mark();
     return true;
   }
 
+  // What ids and keys are made from, once the token is known.
+  get source() {
+    if (!this.secrets) throw new Error("a receipt needs its token first");
+    return this.secrets;
+  }
+
+  /** @returns {ReceiptBody} */
   get body() {
-    const parts = Object.fromEntries(
-      [...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, [p.generation, p.state, p.wave]]),
-    );
+    const parts = Object.fromEntries([...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, partOf(p)]));
     const about = { version: RECEIPT_VERSION, campaign: this.campaign, salt: toHex(this.salt), token: this.mark };
     return { ...about, data: this.data, values: this.count, batch: this.batch, parts };
   }
@@ -64,6 +106,7 @@ export class Receipt {
     return this.keep(this.body);
   }
 
+  /** @param {...string} states */
   numbers(...states) {
     return [...this.parts]
       .filter(([, part]) => states.includes(part.state))
@@ -72,6 +115,11 @@ export class Receipt {
   }
 
   // These values from now on. Nothing of others may be anywhere.
+  /**
+   * @param {string} data
+   * @param {number} count
+   * @param {number} batch
+   */
   take(data, count, batch) {
     if (this.data !== data || !this.numbers(SENDING, DONE).length) Object.assign(this, { data, count, batch });
     for (let n = 0; n * this.batch < this.count; n++)
@@ -79,31 +127,50 @@ export class Receipt {
     return this.save();
   }
 
+  /** @param {number} number */
   within(number) {
     return [number * this.batch, Math.min(this.count, (number + 1) * this.batch)];
   }
 
+  /** @param {number[]} numbers */
   size(numbers) {
     return numbers.reduce((sum, n) => sum + Math.max(0, this.within(n)[1] - this.within(n)[0]), 0);
   }
 
-  ids(number) {
-    return this.source.ids(number, this.parts.get(number).generation, this.size([number]));
+  /** @param {number} number */
+  part(number) {
+    const found = this.parts.get(number);
+    if (!found) throw new Error(`the receipt has no batch ${number}`);
+    return found;
   }
 
+  /** @param {number} number */
+  ids(number) {
+    return this.source.ids(number, this.part(number).generation, this.size([number]));
+  }
+
+  /**
+   * @param {number[]} numbers
+   * @param {string} state
+   */
   note(numbers, state) {
-    for (const number of numbers) this.parts.get(number).state = state;
+    for (const number of numbers) this.part(number).state = state;
     return this.save();
   }
 
   // Its keys are for this wave, and are sent again for no other.
+  /**
+   * @param {number} number
+   * @param {number} wave
+   */
   noteSending(number, wave) {
-    this.parts.get(number).wave = wave;
+    this.part(number).wave = wave;
     return this.note([number], SENDING);
   }
 
+  /** @param {number[]} numbers */
   withdrawn(numbers) {
-    for (const n of numbers) this.parts.set(n, { generation: this.parts.get(n).generation + 1, state: NEW, wave: 0 });
+    for (const n of numbers) this.parts.set(n, { generation: this.part(n).generation + 1, state: NEW, wave: 0 });
     return this.save();
   }
 

@@ -2,6 +2,19 @@
 // read them, with the same words for missing values and the same doubts.
 
 import { Refusal, stripped } from "./grid.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { AnyGrid } from "./grid.js" */
+
+/** @typedef {[value: string, stratum: string, row: number]} Row */
+/** @typedef {{ rows: string[][], numbers: number[], delimiter: string, width: number }} Table */
+/** @typedef {{ labels: string[], counts: number[][] }} Histogram */
+/** @typedef {{ name: string, samples: string[], scale: number, groups: number }} Profile */
+/** @typedef {{ positions: Float64Array, below: number, above: number, off: { row: number, value: string }[] }} PlacedRows */
+
+/** @typedef {{ columns: Profile[], rows: number, header: boolean, latin1: boolean, name: string }} ReadFile */
+/** @typedef {{ positions: Float64Array, one: { x: number, index: number } }} PlacedOne */
+/** @typedef {PlacedRows & { read: number, missing: number, commas: boolean, histogram: Histogram }} PlacedFile */
+/** @typedef {PlacedOne | PlacedFile} Placed what would be sent: one value as it was typed, or the rows of a file */
 
 const DELIMITERS = [";", "\t", "|", ","]; // of two that fit as well, the one that is rarer within values
 const SAMPLE_LINES = 50;
@@ -9,13 +22,18 @@ const SAMPLE_TEXT = 65536;
 const MISSING_WORDS = new Set(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "nd", ".", "-", "--", "?"]);
 const WITH_COMMA = /^[+-]?[0-9]*,[0-9]+$/;
 const WITH_THOUSANDS = /^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+$/;
+/** @type {Record<string, string>} */
+const BYTE_ORDERS = { "255,254": "utf-16le", "254,255": "utf-16be" };
+/** @type {Record<string, string>} */
+const BAD_VALUES = { float: "badNumber", integer: "badInteger", date: "badDate" };
 const MOST_CLIPPED = 0.05;
 const MOST_SHOWN = 5;
 const PROFILED_ROWS = 2000;
 
 // A file's text by what it begins with, and whether it had to be read as Latin-1.
+/** @param {Uint8Array} bytes */
 export function decodeFile(bytes) {
-  const wide = { "255,254": "utf-16le", "254,255": "utf-16be" }[String(bytes.slice(0, 2))];
+  const wide = BYTE_ORDERS[String(bytes.slice(0, 2))];
   let [text, latin1] = ["", false];
   try {
     text = new TextDecoder(wide ?? "utf-8", { fatal: true }).decode(bytes);
@@ -28,6 +46,7 @@ export function decodeFile(bytes) {
 
 // Rows of cells without blanks around them, and the line in which each ends, counted from 1. Quoted cells may hold
 // delimiters, line ends and doubled quotes; rows of empty cells are no rows.
+/** @param {string} text */
 export function readTable(text) {
   const plain = text.startsWith("\ufeff") ? text.slice(1) : text;
   const delimiter = delimiterOf(plain);
@@ -36,6 +55,7 @@ export function readTable(text) {
 }
 
 // The one that cuts the first lines into the same number of cells, more than one.
+/** @param {string} text */
 function delimiterOf(text) {
   const lines = text
     .slice(0, SAMPLE_TEXT)
@@ -54,14 +74,25 @@ function delimiterOf(text) {
 
 class CsvReader {
   // `lenient`: of a sample, which may end inside a quoted cell; every row counts, also an empty one.
+  /**
+   * @param {string} text
+   * @param {string} delimiter
+   * @param {boolean} [lenient]
+   */
   constructor(text, delimiter, lenient = false) {
-    Object.assign(this, { text, at: 0, line: 1, delimiter, lenient });
+    this.text = text;
+    this.at = 0;
+    this.line = 1;
+    this.delimiter = delimiter;
+    this.lenient = lenient;
     this.plain = new RegExp(`[^${delimiter === "|" ? "\\|" : delimiter}\r\n]*`, "y");
   }
 
   rows() {
-    const rows = [],
-      numbers = [];
+    /** @type {string[][]} */
+    const rows = [];
+    /** @type {number[]} */
+    const numbers = [];
     while (this.at < this.text.length) {
       const row = this.row();
       if (this.lenient || row.some((cell) => cell !== "")) {
@@ -88,7 +119,7 @@ class CsvReader {
 
   unquoted() {
     this.plain.lastIndex = this.at;
-    const [cell] = this.plain.exec(this.text);
+    const cell = this.plain.exec(this.text)?.[0] ?? "";
     this.at += cell.length;
     return cell;
   }
@@ -108,15 +139,22 @@ class CsvReader {
   }
 }
 
+/** @param {string} cell */
 const isMissing = (cell) => MISSING_WORDS.has(cell.toLowerCase());
 
 // No cell of a header is a value: whether the first row is one.
+/**
+ * @param {AnyGrid} grid
+ * @param {string[]} first
+ */
 export function hasHeader(grid, first) {
+  /** @param {string} cell */
   const isValue = (cell) => !Number.isNaN(grid.number(cell));
   return !first.some((cell) => isValue(cell) || isValue(cell.replace(",", ".")) || (cell !== "" && isMissing(cell)));
 }
 
 // A list of numbers with decimal commas looks like two columns of numbers: somebody has to say.
+/** @param {Table} about */
 export function checkCommaList({ rows, delimiter }) {
   const joined = rows.map((row) => row.join(","));
   if (delimiter === "," && joined.length && joined.every((text) => WITH_COMMA.test(text)))
@@ -124,15 +162,27 @@ export function checkCommaList({ rows, delimiter }) {
 }
 
 // What a person needs to choose a column: its first cells, and how many of its cells fit the scale or are strata.
+/**
+ * @param {Campaign} campaign
+ * @param {boolean} header
+ */
+/**
+ * @param {Campaign} campaign
+ * @param {Table} table
+ * @param {boolean} header
+ * @returns {Profile[]}
+ */
 export function profiles(campaign, { rows, width }, header) {
   const body = rows.slice(header ? 1 : 0, PROFILED_ROWS);
   const [lowest, highest] = ends(campaign.grid);
   return Array.from({ length: width }, (_, column) => {
     const cells = body.map((row) => row[column] ?? "").filter((cell) => !isMissing(cell));
+    /** @param {string} cell */
     const onScale = (cell) => {
       const x = campaign.grid.number(cell.replace(",", "."));
       return x >= lowest && x <= highest;
     };
+    /** @param {(cell: string) => boolean} fits */
     const percent = (fits) => Math.floor((100 * cells.filter(fits).length) / Math.max(1, cells.length));
     return {
       name: (header && rows[0][column]) || "",
@@ -143,14 +193,19 @@ export function profiles(campaign, { rows, width }, header) {
   });
 }
 
+/** @param {AnyGrid} grid */
 const ends = (grid) => [grid.threshold(0), grid.threshold(grid.size - 1)];
 
 // The rows of a table as `place` takes them, and whether commas were read as decimal marks. Rows without a value or a
 // stratum are counted and left out. Where a comma may stand for thousands, somebody has to say.
+/**
+ * @param {Table} table
+ * @param {{ column: number, stratum: number | null, header: boolean }} choice
+ */
 export function chosenRows({ rows, numbers }, { column, stratum, header }) {
-  const all = rows
-    .map((row, i) => [row[column] ?? "", stratum === null ? "" : (row[stratum] ?? ""), numbers[i]])
-    .slice(header ? 1 : 0);
+  /** @type {Row[]} */
+  const whole = rows.map((row, i) => [row[column] ?? "", stratum === null ? "" : (row[stratum] ?? ""), numbers[i]]);
+  const all = whole.slice(header ? 1 : 0);
   const kept = all.filter(([value, name]) => !isMissing(value) && (stratum === null || !isMissing(name)));
   const commas = kept.map(([value]) => value).filter((value) => WITH_COMMA.test(value) || WITH_THOUSANDS.test(value));
   if (commas.length && commas.every((value) => WITH_THOUSANDS.test(value)))
@@ -161,11 +216,18 @@ export function chosenRows({ rows, numbers }, { column, stratum, header }) {
 
 // Where the values lie. `rows` are [value, stratum, number of the row]. All rows that are wrong are counted, and the first
 // of them shown; values off the scale are moved to its ends, counted, and the first of them shown.
+/**
+ * @param {Campaign} campaign
+ * @param {Row[]} rows
+ * @returns {PlacedRows}
+ */
 export function place(campaign, rows) {
   const { grid } = campaign;
   const numbers = new Map(campaign.strata.map((name, i) => [name, i]));
+  /** @type {PlacedRows} */
   const found = { positions: new Float64Array(rows.length), below: 0, above: 0, off: [] };
   const [lowest, highest] = ends(grid);
+  /** @type {{ row: number, key: string, value: string }[]} */
   const wrong = [];
   rows.forEach(([value, name, row], i) => {
     const x = grid.number(value);
@@ -173,8 +235,8 @@ export function place(campaign, rows) {
     if (Number.isNaN(x)) wrong.push({ row, key: badValueKey(grid), value: value.slice(0, 40) });
     else if (stratum === undefined) wrong.push({ row, key: "badStratum", value: name.slice(0, 40) });
     else {
-      found.below += x < lowest;
-      found.above += x > highest;
+      if (x < lowest) found.below += 1;
+      if (x > highest) found.above += 1;
       if ((x < lowest || x > highest) && found.off.length < MOST_SHOWN)
         found.off.push({ row, value: value.slice(0, 40) });
       found.positions[i] = campaign.position(stratum, grid.place(x));
@@ -186,21 +248,32 @@ export function place(campaign, rows) {
 }
 
 // Many values off the scale mean that it is another column, or another unit: somebody has to say that they are right.
+/**
+ * @param {{ positions: ArrayLike<number>, below: number, above: number }} about
+ * @param {boolean} allowed
+ */
 export function checkClipping({ positions, below, above }, allowed) {
   const off = below + above;
   if (!allowed && off > MOST_CLIPPED * positions.length) throw new Refusal("manyOff", { off, count: positions.length });
 }
 
-export const badValueKey = (grid) => ({ float: "badNumber", integer: "badInteger", date: "badDate" })[grid.values];
+/** @param {AnyGrid} grid */
+export const badValueKey = (grid) => BAD_VALUES[grid.values];
 
 // How many of these positions lie in each of at most `most` equal groups of neighbouring thresholds, for each stratum.
+/**
+ * @param {Campaign} campaign
+ * @param {ArrayLike<number>} positions
+ * @param {number} [most]
+ */
 export function histogram(campaign, positions, most = 24) {
   const { grid } = campaign,
     width = 2 ** grid.bits;
   const each = Math.ceil(grid.size / most),
     bins = Math.ceil(grid.size / each);
-  const counts = campaign.strata.map(() => new Array(bins).fill(0));
-  for (const position of positions) counts[Math.floor(position / width)][Math.floor((position % width) / each)] += 1;
+  const counts = campaign.strata.map(() => Array.from({ length: bins }, () => 0));
+  for (const position of Array.from(positions))
+    counts[Math.floor(position / width)][Math.floor((position % width) / each)] += 1;
   const labels = Array.from({ length: bins }, (_, i) => grid.label(Math.min(grid.size, (i + 1) * each) - 1));
   return { labels, counts };
 }

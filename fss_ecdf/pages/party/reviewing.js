@@ -4,9 +4,12 @@ import { svgElement } from "../elements.js";
 import { withUnit } from "./entering.js";
 import { actions, button, field, foreign, paragraph, piece, tickBox } from "./parts.js";
 import { histogramChart } from "./preview.js";
+/** @import { Page } from "./page.js" */
+/** @import { PlacedFile, PlacedOne } from "./records.js" */
 
+/** @param {Page} page */
 export function reviewing(page) {
-  const { placed, campaign } = page,
+  const { reviewed: placed, campaign } = page,
     count = placed.positions.length;
   const typed = page.data.typed ?? { token: "", agreed: false };
   const { missing = "" } = page.data;
@@ -28,7 +31,7 @@ export function reviewing(page) {
     head: page.say("reviewHead"),
     focus: missing || undefined,
     body: [
-      ...(placed.one ? oneValue(page) : manyValues(page)),
+      ...("one" in placed ? oneValue(page, placed.one) : manyValues(page, placed)),
       ...(page.token ? [] : [token]),
       tickBox(
         "agree",
@@ -45,10 +48,12 @@ export function reviewing(page) {
   };
 }
 
-function oneValue(page) {
-  const { campaign, placed } = page,
-    { grid, strata } = campaign,
-    { x, index } = placed.one;
+/**
+ * @param {Page} page
+ * @param {PlacedOne["one"]} one
+ */
+function oneValue(page, { x, index }) {
+  const { grid, strata } = page.campaign;
   const typed = grid.values === "date" ? grid.label(index) : String(x);
   const value = withUnit(page, typed);
   const group = strata[Number(page.form.stratum || 0)];
@@ -56,7 +61,7 @@ function oneValue(page) {
   const label = grid.label(index);
   return [
     foreign("p", said, { id: "you-send", class: "large", lang: page.language }),
-    marker(page, value),
+    marker(page, value, index),
     ...(Number(label) === x || label === typed
       ? []
       : [paragraph(page.say("countedAs", { label: withUnit(page, label) }))]),
@@ -64,9 +69,13 @@ function oneValue(page) {
 }
 
 // The value on a line from the first to the last threshold.
-function marker(page, value) {
-  const { grid } = page.campaign,
-    { index } = page.placed.one;
+/**
+ * @param {Page} page
+ * @param {string} value
+ * @param {number} index
+ */
+function marker(page, value, index) {
+  const { grid } = page.campaign;
   const [left, right, wide] = [12, 308, 320];
   const at = left + ((right - left) * index) / Math.max(1, grid.size - 1);
   const ends = { first: withUnit(page, grid.label(0)), last: withUnit(page, grid.label(grid.size - 1)) };
@@ -87,11 +96,21 @@ function marker(page, value) {
   );
 }
 
-function manyValues(page) {
-  const { placed, campaign } = page,
+/**
+ * @param {Page} page
+ * @param {PlacedFile} placed
+ */
+function manyValues(page, placed) {
+  const { campaign } = page,
     { positions, read, missing, below, above, off } = placed;
+  /**
+   * @param {string} key
+   * @param {string} text
+   * @param {string} [kind]
+   */
   const row = (key, text, kind = "") =>
     piece("tr", { class: kind }, piece("th", { scope: "row" }, page.say(key)), piece("td", {}, text));
+  /** @param {number} count */
   const number = (count) => page.say("{count}", { count });
   const list = off.map(({ row: at, value }) => page.say("offRow", { row: String(at), value })).join("; ");
   const many = below + above > off.length ? " …" : "";

@@ -1,21 +1,28 @@
 // What is shown in each state of the party's page: a function of the page's state and nothing else.
 
+import { elementOf } from "../elements.js";
 import { entering } from "./entering.js";
 import { actions, button, definitions, field, folded, foreign, notice, paragraph, piece } from "./parts.js";
 import { reviewing } from "./reviewing.js";
 import { LANGUAGES } from "./texts.js";
 import { hasText } from "./saying.js";
+/** @import { Page } from "./page.js" */
 
+/** @typedef {{ head: string, body: Node[], focus?: string }} Screen `focus` is the id of what gets the focus */
+
+/** @type {Record<string, number>} */
 const STEPS = { study: 1, enter: 2, review: 3 };
 
 const FATAL = ["badCampaign", "unknownScheme", "unknownKem", "noEncryption", "insecure", "swapped", "otherCampaign"];
 
+/** @type {Record<string, (page: Page) => Screen>} */
 const SCREENS = {
   loading: (page) => ({
     head: page.say("loadingHead"),
     body: [paragraph(page.say(page.data.slow ? "slowServer" : "checking"), { role: "status" })],
   }),
 
+  /** @param {Page} page */
   closed(page) {
     const { why, time, sealed } = page.data,
       { upload } = page;
@@ -36,6 +43,7 @@ const SCREENS = {
     };
   },
 
+  /** @param {Page} page */
   study(page) {
     const { campaign } = page;
     const promises = ["promiseSecret", "promiseTwo", "promiseBack"].map((key) => piece("li", {}, page.say(key)));
@@ -59,6 +67,7 @@ const SCREENS = {
   enter: entering,
   review: reviewing,
 
+  /** @param {Page} page */
   sending(page) {
     const { count, stored, resumed } = page.data;
     return {
@@ -71,6 +80,7 @@ const SCREENS = {
     };
   },
 
+  /** @param {Page} page */
   failed(page) {
     const { error, after, halted } = page.data,
       { upload } = page;
@@ -106,6 +116,7 @@ const SCREENS = {
     };
   },
 
+  /** @param {Page} page */
   done(page) {
     const { count, erased, closed } = page.data;
     const other = page.opened
@@ -148,6 +159,7 @@ const SCREENS = {
     };
   },
 
+  /** @param {Page} page */
   withdrawing(page) {
     const { count, working } = page.data;
     if (working)
@@ -171,6 +183,10 @@ const SCREENS = {
   },
 };
 
+/**
+ * @param {Page} page
+ * @param {{ token: string }} typed
+ */
 function tokenField(page, typed) {
   return field({
     id: "token",
@@ -180,21 +196,30 @@ function tokenField(page, typed) {
   });
 }
 
+/** @param {Page} page */
 function people(page) {
   const { organiser, contact } = page.about;
-  const rows = [
-    ["organiser", organiser],
-    ["contact", contact],
-  ].filter(([, text]) => text);
-  return rows.length ? [definitions(rows.map(([key, text]) => [page.say(key), foreign("dd", text, { id: key })]))] : [];
+  const rows = Object.entries({ organiser, contact }).filter(([, text]) => text);
+  return rows.length
+    ? [definitions(rows.map(([key, text]) => [page.say(key), foreign("dd", text ?? "", { id: key })]))]
+    : [];
 }
 
+/** @param {Page} page */
 function details(page) {
   const { campaign, about } = page,
     { grid, unit, pooled, reserve } = campaign;
   const epsilon = { total: campaign.totalEpsilon, curve: campaign.epsilon, reserve, pooled };
   const scale = { size: grid.size, first: grid.label(0), last: grid.label(grid.size - 1), unit };
+  /**
+   * @param {string} id
+   * @param {string} text
+   */
   const plain = (id, text) => piece("dd", { id }, text);
+  /**
+   * @param {string} id
+   * @param {string} text
+   */
   const mono = (id, text) => piece("dd", { id, class: "mono", dir: "ltr" }, text);
   return folded(
     page.say("detailsHead"),
@@ -219,12 +244,13 @@ function details(page) {
 }
 
 // Earlier contributions from this device: only whoever has the invitation is shown them.
+/** @param {Page} page */
 function before(page) {
   const { kept, upload } = page;
   if (!page.token) {
     if (!kept.any) return [];
     const typed = { token: "" };
-    const recall = () => (typed.token ? page.recall(typed.token) : document.getElementById("token").focus());
+    const recall = () => (typed.token ? page.recall(typed.token) : elementOf("token").focus());
     const shown = folded(
       page.say("beforeHead"),
       "before",
@@ -244,10 +270,15 @@ function before(page) {
 }
 
 // `moved`: another state is shown, so the reader is taken to its beginning.
+/**
+ * @param {Page} page
+ * @param {boolean} moved
+ */
 export function render(page, moved) {
   const { state } = page;
-  const screen = document.getElementById("screen");
-  const focused = screen.contains(document.activeElement) ? document.activeElement.id : "";
+  /** @type {HTMLElement} */
+  const screen = elementOf("screen");
+  const focused = (screen.contains(document.activeElement) && document.activeElement?.id) || "";
   const unfolded = moved ? [] : Array.from(screen.querySelectorAll("details[open]"), (one) => one.id);
   document.documentElement.lang = page.language;
   document.body.dataset.state = state;
@@ -262,20 +293,26 @@ export function render(page, moved) {
   for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
   renderFrame(page);
   if (moved) {
-    document.getElementById(focus ?? "screen-head").focus({ preventScroll: true });
+    elementOf(focus ?? "screen-head").focus({ preventScroll: true });
     if (!focus) scrollTo(0, 0);
-    else document.getElementById(focus).scrollIntoView({ block: "center" });
+    else elementOf(focus).scrollIntoView({ block: "center" });
   } else if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
 // What stands around every screen.
+/** @param {Page} page */
 function renderFrame(page) {
-  const put = (id, text) => (document.getElementById(id).textContent = text);
+  /**
+   * @param {string} id
+   * @param {string} text
+   */
+  const put = (id, text) => (elementOf(id).textContent = text);
   put("kicker", page.say("kicker"));
   put("footer", page.say("footer"));
   put("language-label", page.say("language"));
   if (page.campaign) put("title", page.campaign.title);
-  const select = document.getElementById("language");
+  /** @type {HTMLSelectElement} */
+  const select = elementOf("language");
   if (!select.options.length) {
     select.append(...Object.entries(LANGUAGES).map(([value, name]) => piece("option", { value, lang: value }, name)));
     select.onchange = () => page.speak(select.value);

@@ -5,19 +5,35 @@ import { UPLOAD_TYPE } from "./envelope.js";
 import { Refusal } from "./grid.js";
 import { DONE, NEW, PENDING, SENDING, WITHDRAWING } from "./receipt.js";
 import { Problem } from "./sites.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { Receipt } from "./receipt.js" */
+/** @import { Sites } from "./sites.js" */
 
 export const BATCH = 1000; // values a request; servers take as many ids in a withdrawal
+const REPEATED = ["upload-withdrawn", "upload-conflict", "wave-closed"];
 const IN_FLIGHT = 3;
 const TRIES = 3; // of a batch, each with new keys: waves may close again and again
 
 // One upload's dealings with both servers. Everything is in the receipt before it is on the wire. `make` returns both
 // envelopes of a batch; `progress` hears how many values both servers have stored.
 export class Exchange {
+  /**
+   * @param {Campaign} campaign
+   * @param {Sites} sites
+   * @param {Receipt} receipt
+   * @param {(number: number, generation: number, positions: Float64Array, wave: number) => Promise<Uint8Array[]>} make
+   * @param {(stored: number) => void} progress
+   */
   constructor(campaign, sites, receipt, make, progress) {
-    Object.assign(this, { campaign, sites, receipt, make, progress });
+    this.campaign = campaign;
+    this.sites = sites;
+    this.receipt = receipt;
+    this.make = make;
+    this.progress = progress;
   }
 
   // The values that the receipt knows already go on; others must be withdrawn first.
+  /** @param {Float64Array} positions */
   async upload(positions) {
     const { receipt } = this,
       data = receipt.source.tag(positions);
@@ -43,6 +59,7 @@ export class Exchange {
   }
 
   // A few batches at a time; after a failure no further one is begun, and those under way come to their end.
+  /** @param {Float64Array} positions */
   async sendAll(positions) {
     const { receipt } = this;
     const queue = receipt
@@ -50,8 +67,7 @@ export class Exchange {
       .filter((n) => n * receipt.batch < receipt.count)
       .reverse();
     const work = async () => {
-      while (queue.length) {
-        const number = queue.pop();
+      for (let number = queue.pop(); number !== undefined; number = queue.pop()) {
         try {
           await this.send(number, positions.slice(...receipt.within(number)));
         } catch (error) {
@@ -67,13 +83,17 @@ export class Exchange {
 
   // A batch whose ids cannot be used, or whose wave has closed, is sent again with new ids and keys; but not before both
   // servers have confirmed that the old ones do not count: a server that lies about it would have a person counted twice.
+  /**
+   * @param {number} number
+   * @param {Float64Array} positions
+   */
   async send(number, positions) {
     for (let left = TRIES; ; ) {
       try {
         await this.sendOnce(number, positions);
         return;
       } catch (error) {
-        if (!["upload-withdrawn", "upload-conflict", "wave-closed"].includes(error.code)) throw error;
+        if (!(error instanceof Problem) || !REPEATED.includes(error.code)) throw error;
         const late = error.code === "wave-closed";
         await this.receipt.note([number], late ? PENDING : WITHDRAWING);
         await this.finishWithdrawals([number]);
@@ -84,13 +104,17 @@ export class Exchange {
     }
   }
 
+  /**
+   * @param {number} number
+   * @param {Float64Array} positions
+   */
   async sendOnce(number, positions) {
-    const part = this.receipt.parts.get(number),
+    const part = this.receipt.part(number),
       wave = part.state === NEW ? this.sites.wave : part.wave;
     const envelopes = await this.make(number, part.generation, positions, wave);
     await this.receipt.noteSending(number, wave);
     const outcomes = await Promise.allSettled([0, 1].map((server) => this.to(server, envelopes[server])));
-    const errors = outcomes.filter((o) => o.status === "rejected").map((o) => o.reason);
+    const errors = outcomes.flatMap((o) => (o.status === "rejected" ? [o.reason] : []));
     if (!errors.length) {
       await this.receipt.note([number], DONE);
       return;
@@ -98,12 +122,17 @@ export class Exchange {
     throw errors.find((e) => !e.again) ?? errors[0]; // a refusal says more
   }
 
+  /**
+   * @param {number} server
+   * @param {Uint8Array} envelope
+   */
   async to(server, envelope) {
     const failures = listOf(await this.sites.call(server, "POST", "/uploads", envelope, UPLOAD_TYPE), server);
     if (failures.length) throw new Problem(server, String(failures[0].code), String(failures[0].detail));
   }
 
   // After a failure: withdraw what may have arrived. Returns the error with what has become of it.
+  /** @param {Refusal} error */
   async takeBack(error) {
     const { receipt } = this;
     await receipt.note(receipt.numbers(SENDING), WITHDRAWING);
@@ -119,6 +148,7 @@ export class Exchange {
   }
 
   // All that were begun, at both servers; each is asked for all of them, whatever the other one answers.
+  /** @param {number[] | null} [only] */
   async finishWithdrawals(only = null) {
     const numbers = only ?? this.receipt.numbers(WITHDRAWING, PENDING);
     if (!numbers.length) return;
@@ -128,7 +158,12 @@ export class Exchange {
     if (problem) throw problem;
   }
 
+  /**
+   * @param {number} server
+   * @param {number[]} numbers
+   */
   async withdrawAt(server, numbers) {
+    /** @type {number[]} */
     const confirmed = [];
     for (const number of numbers) {
       try {
@@ -147,6 +182,12 @@ export class Exchange {
 }
 
 // The failures in an answer of this protocol; anything else confirms nothing.
+/**
+ * @param {string} text
+ * @param {number} server
+ * @param {string | null} [number]
+ * @returns {{ code: unknown, detail: unknown }[]}
+ */
 function listOf(text, server, number = null) {
   try {
     const found = JSON.parse(text);

@@ -3,6 +3,10 @@
 import { concat } from "./bytes.js";
 
 // The first 32 bits of the fractional parts of square and cube roots of the first primes.
+/**
+ * @param {number} count
+ * @param {bigint} root
+ */
 function fractions(count, root) {
   const found = [];
   for (let n = 2; found.length < count; n++) {
@@ -14,6 +18,10 @@ function fractions(count, root) {
 }
 
 // floor(2^32 n^(1/root)) mod 2^32, by bisection in whole numbers: roots in floating point differ between machines.
+/**
+ * @param {bigint} n
+ * @param {bigint} root
+ */
 function fraction(n, root) {
   const target = n << (32n * root);
   let low = 0n;
@@ -29,8 +37,16 @@ function fraction(n, root) {
 const START = fractions(8, 2n);
 const ROUNDS = Int32Array.from(fractions(64, 3n));
 
+/**
+ * @param {number} x
+ * @param {number} by
+ */
 const turn = (x, by) => (x >>> by) | (x << (32 - by));
 
+/**
+ * @param {Int32Array} state
+ * @param {Int32Array} schedule
+ */
 function compress(state, schedule) {
   const w = schedule;
   for (let i = 16; i < 64; i++) {
@@ -54,6 +70,7 @@ function compress(state, schedule) {
   [a, b, c, d, e, f, g, h].forEach((x, i) => (state[i] += x));
 }
 
+/** @param {Uint8Array} message */
 export function sha256(message) {
   const padded = new Uint8Array((((message.length + 8) >> 6) + 1) << 6);
   padded.set(message);
@@ -72,6 +89,10 @@ export function sha256(message) {
   return new Uint8Array(out.buffer);
 }
 
+/**
+ * @param {Uint8Array} key
+ * @param {Uint8Array} message
+ */
 export function hmacSha256(key, message) {
   const block = new Uint8Array(64);
   block.set(key.length > 64 ? sha256(key) : key);

@@ -30,7 +30,13 @@ const TRY_AGAIN = [
 
 // What a server refused, by its stable code, or that it could not be reached.
 export class Problem extends Refusal {
+  /**
+   * @param {number} server
+   * @param {string} code
+   * @param {string} detail
+   */
   constructor(server, code, detail) {
+    /** @param {string} text */
     const said = (text) => shownPlainly(text.slice(0, MOST_DETAIL));
     const words = { server, detail: said(detail), code: said(code) };
     super(WITHOUT_DOCUMENT.includes(code) ? code : "serverSays", words);
@@ -40,15 +46,33 @@ export class Problem extends Refusal {
   }
 }
 
+/** @param {number} seconds */
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
 export class Sites {
+  /**
+   * @param {string[]} urls
+   * @param {string} digest
+   */
   constructor(urls, digest) {
     if (!urls.every(isAddress)) throw new Refusal("badCampaign", { field: "urls" });
-    Object.assign(this, { urls, digest, token: "", attempts: ATTEMPTS, wave: 0, states: [] });
+    this.urls = urls;
+    this.digest = digest;
+    this.token = "";
+    this.attempts = ATTEMPTS;
+    this.wave = 0;
+    /** @type {string[]} */
+    this.states = [];
   }
 
   // The text of an answer that succeeded, perhaps not at once.
+  /**
+   * @param {number} server
+   * @param {string} method
+   * @param {string} [path]
+   * @param {Uint8Array | undefined} [body]
+   * @param {string | undefined} [type]
+   */
   async call(server, method, path = "", body = undefined, type = undefined) {
     let step = FIRST_WAIT_S;
     for (let attempt = 1; ; attempt++) {
@@ -61,10 +85,19 @@ export class Sites {
     }
   }
 
+  /**
+   * @param {number} server
+   * @param {string} method
+   * @param {string} path
+   * @param {Uint8Array | undefined} body
+   * @param {string | undefined} type
+   * @returns {Promise<[string, null, number] | [null, Problem, number]>}
+   */
   async once(server, method, path, body, type) {
-    const headers = {};
-    if (body !== undefined) Object.assign(headers, { Authorization: `Bearer ${this.token}`, "Content-Type": type });
+    /** @type {Record<string, string>} */
+    const headers = body === undefined ? {} : { Authorization: `Bearer ${this.token}`, "Content-Type": type ?? "" };
     // No cookie, no cache, no referrer, and no answer from anywhere else than asked.
+    /** @type {RequestInit} */
     const how = { credentials: "omit", cache: "no-store", referrerPolicy: "no-referrer", redirect: "error" };
     const patience = body === undefined ? ASK_PATIENCE_MS : SEND_PATIENCE_MS + body.length / SLOWEST_BYTES_MS;
     const signal = AbortSignal.timeout(Math.round(patience));
@@ -85,6 +118,7 @@ export class Sites {
   // Both servers must describe the page's campaign, each as the server that it should be. Returns their states. A server
   // takes uploads for its open wave and the next one, so the later one is taken by both.
   async check() {
+    /** @param {number} server */
     const ask = async (server) => checkAnswer(await this.call(server, "GET"), server, this.digest);
     const answers = await Promise.all([0, 1].map(ask));
     this.wave = Math.max(...answers.map((answer) => answer.wave));
@@ -94,22 +128,27 @@ export class Sites {
 }
 
 // An answer's text, or null if it is longer than any of ours.
+/** @param {Response} answer */
 async function readText(answer) {
   const reader = answer.body?.getReader();
   const decoder = new TextDecoder();
   let [text, size] = ["", 0];
   for (;;) {
-    const { done, value } = reader ? await reader.read() : { done: true };
-    if (done) return text + decoder.decode();
+    const { done, value } = reader ? await reader.read() : { done: true, value: undefined };
+    if (done || !value) return text + decoder.decode();
     size += value.length;
     if (size > MOST_BYTES) {
-      await reader.cancel();
+      await reader?.cancel();
       return null;
     }
     text += decoder.decode(value, { stream: true });
   }
 }
 
+/**
+ * @param {number} server
+ * @param {string} text
+ */
 export function problemOf(server, text) {
   try {
     const found = JSON.parse(text);

@@ -4,6 +4,7 @@
 const DATABASE = "fss-ecdf";
 const TABLE = "uploads";
 
+/** @param {IDBRequest} request */
 function done(request) {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -11,6 +12,7 @@ function done(request) {
   });
 }
 
+/** @param {IDBTransaction} transaction */
 const ended = (transaction) =>
   new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
@@ -18,29 +20,42 @@ const ended = (transaction) =>
   });
 
 export class Store {
+  /** @param {IDBDatabase} database */
+  constructor(database) {
+    this.database = database;
+    this.name = "";
+  }
+
   static async open() {
     const opening = indexedDB.open(DATABASE, 1);
     opening.onupgradeneeded = () => opening.result.createObjectStore(TABLE);
-    return Object.assign(new Store(), { name: "", database: await done(opening) });
+    return new Store(await done(opening));
   }
 
+  /** @param {string} kind */
   get(kind) {
     return done(this.database.transaction(TABLE).objectStore(TABLE).get([this.name, kind]));
   }
 
   // The [name, kind] of everything whose name begins so; names have no mark above "~".
+  /** @param {string} prefix */
   keys(prefix) {
     const range = IDBKeyRange.bound([prefix], [`${prefix}~`]);
     return done(this.database.transaction(TABLE).objectStore(TABLE).getAllKeys(range));
   }
 
   // On disk when it returns.
+  /**
+   * @param {string} kind
+   * @param {unknown} value
+   */
   async put(kind, value) {
     const writing = this.database.transaction(TABLE, "readwrite", { durability: "strict" });
     writing.objectStore(TABLE).put(value, [this.name, kind]);
     await ended(writing);
   }
 
+  /** @param {...string} kinds */
   async remove(...kinds) {
     const writing = this.database.transaction(TABLE, "readwrite", { durability: "strict" });
     for (const kind of kinds) writing.objectStore(TABLE).delete([this.name, kind]);

@@ -10,27 +10,54 @@ import { DONE, PENDING, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
 import { Exchange } from "./sending.js";
 import { sha256 } from "./sha256.js";
 import { Store } from "./store.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { ReceiptBody } from "./receipt.js" */
+/** @import { Sites } from "./sites.js" */
+/** @import { Helper } from "./worker.js" */
 
 const RECEIPT = "receipt",
   POSITIONS = "positions";
 
 export class Upload {
+  /**
+   * @param {Campaign} campaign
+   * @param {Sites} sites
+   * @param {Helper} helper
+   * @param {Store} store
+   */
+  constructor(campaign, sites, helper, store) {
+    this.campaign = campaign;
+    this.sites = sites;
+    this.helper = helper;
+    this.store = store;
+    this.lock = `fss-ecdf ${campaign.name}`;
+    this.number = 0;
+    /** @type {Float64Array | null} */
+    this.pending = null;
+    this.receipt = Receipt.fresh(campaign.name, async () => undefined);
+  }
+
+  /**
+   * @param {Campaign} campaign
+   * @param {Sites} sites
+   * @param {Helper} helper
+   */
   static async open(campaign, sites, helper) {
     if (!isSecureContext || !navigator.locks) throw new Refusal("insecure");
     if (!(await isSupported())) throw new Refusal("noEncryption");
-    const made = new Upload();
-    Object.assign(made, { campaign, sites, helper, lock: `fss-ecdf ${campaign.name}` });
     try {
-      made.store = await Store.open();
+      const made = new Upload(campaign, sites, helper, await Store.open());
       await made.select("");
+      return made;
     } catch {
       throw new Refusal("noStorage");
     }
-    return made;
   }
 
   // The numbers of the receipts of this invitation, and whether any upload of the campaign is pending on this device.
+  /** @param {string} token */
   async kept(token) {
+    /** @type {[name: string, kind: string][]} */
     const keys = await this.store.keys(`${this.campaign.name}/`);
     const own = `${this.campaign.name}/${invitation(token)}/`;
     const numbers = keys.filter(([name, kind]) => kind === RECEIPT && name.startsWith(own));
@@ -42,6 +69,10 @@ export class Upload {
   }
 
   // From now on this receipt of this invitation; without a number the last one.
+  /**
+   * @param {string} token
+   * @param {number | null} [number]
+   */
   async select(token, number = null) {
     const last = (await this.kept(token)).numbers.at(-1) ?? 0;
     this.number = number ?? last;
@@ -50,6 +81,7 @@ export class Upload {
   }
 
   // A receipt for somebody else with the same token, which a reload finds again.
+  /** @param {string} token */
   async selectNext(token) {
     await this.select(token);
     if (!this.isOut) return;
@@ -60,6 +92,7 @@ export class Upload {
   // What the disk says: another tab may have changed it.
   async reload() {
     const { campaign, store } = this;
+    /** @param {ReceiptBody} body */
     const keep = (body) => store.put(RECEIPT, body);
     const body = await store.get(RECEIPT);
     this.receipt = body ? Receipt.read(body, campaign.name, keep) : Receipt.fresh(campaign.name, keep);
@@ -79,6 +112,10 @@ export class Upload {
   }
 
   // One tab at a time; both servers must still be the page's before anything is sent.
+  /**
+   * @param {string} token
+   * @param {() => Promise<number>} what
+   */
   alone(token, what) {
     return navigator.locks.request(this.lock, { ifAvailable: true }, async (lock) => {
       if (!lock) throw new Refusal("otherTab");
@@ -91,6 +128,11 @@ export class Upload {
   }
 
   // Send these positions, or go on with those that were interrupted.
+  /**
+   * @param {string} token
+   * @param {Float64Array | null} positions
+   * @param {(stored: number) => void} progress
+   */
   send(token, positions, progress) {
     return this.alone(token, async () => {
       const sent = positions ?? this.pending;
@@ -113,6 +155,7 @@ export class Upload {
     });
   }
 
+  /** @param {string} token */
   withdraw(token) {
     return this.alone(token, async () => {
       try {
@@ -131,6 +174,7 @@ export class Upload {
   }
 
   // A storage that is full: what lies on the disk is true, not what was about to be written there.
+  /** @param {unknown} error */
   async told(error) {
     if (!(error instanceof DOMException)) return error;
     await this.reload();
@@ -141,12 +185,23 @@ export class Upload {
     return this.store.remove(RECEIPT, POSITIONS);
   }
 
+  /**
+   * @param {string} token
+   * @param {(stored: number) => void} progress
+   */
   exchange(token, progress) {
     const salt = toHex(this.receipt.salt);
+    /**
+     * @param {number} number
+     * @param {number} generation
+     * @param {Float64Array} positions
+     * @param {number} wave
+     */
     const make = (number, generation, positions, wave) =>
       this.helper.ask("batch", { salt, token, number, generation, positions, wave });
     return new Exchange(this.campaign, this.sites, this.receipt, make, progress);
   }
 }
 
+/** @param {string} token */
 const invitation = (token) => toHex(sha256(concat(utf8("fss-ecdf invitation\n"), utf8(token))));

@@ -17,17 +17,23 @@ import {
   readTable,
 } from "./records.js";
 import { sealUpload } from "./sealed.js";
+/** @import { Campaign } from "./campaign.js" */
+/** @import { Table } from "./records.js" */
 
 const START_PATIENCE_MS = 20000;
-const work = { campaign: null, sealer: null, table: null, latin1: false };
+/** @type {{ campaign: Campaign, sealer: Sealer, table: Table, latin1: boolean }} what `start` and `read` set */
+const work = Object.create(null);
 
+/** @type {Record<string, (about: any) => any>} */
 const TASKS = {
+  /** @param {{ campaign: string }} about */
   start({ campaign }) {
     work.campaign = readCampaign(campaign);
     work.sealer = new Sealer(work.campaign);
   },
 
   // A file's columns as somebody chooses among them; `header` null: by what the first row looks like.
+  /** @param {{ bytes?: Uint8Array, header?: boolean | null }} about */
   read({ bytes, header = null }) {
     if (bytes) {
       const { text, latin1 } = decodeFile(bytes);
@@ -41,6 +47,7 @@ const TASKS = {
     return { columns: profiles(campaign, table, named), rows, header: named, latin1 };
   },
 
+  /** @param {{ column: number, stratum: number | null, header: boolean, allowed: boolean }} about */
   place({ column, stratum, header, allowed }) {
     const { rows, ...about } = chosenRows(work.table, { column, stratum, header });
     const found = { ...about, ...place(work.campaign, rows) };
@@ -49,6 +56,7 @@ const TASKS = {
     return { ...found, histogram: histogram(work.campaign, found.positions) };
   },
 
+  /** @param {{ salt: string, token: string, number: number, generation: number, positions: Float64Array, wave: number }} about */
   async batch({ salt, token, number, generation, positions, wave }) {
     const source = new Source(fromHex(salt), token);
     const ids = source.ids(number, generation, positions.length);
@@ -62,8 +70,8 @@ export function runWorker() {
   self.onmessage = async ({ data: { id, task, about } }) => {
     try {
       const result = await TASKS[task](about);
-      const moved = task === "batch" ? result.map((sealed) => sealed.buffer) : [];
-      self.postMessage({ id, result }, moved);
+      const moved = task === "batch" ? result.map((/** @type {Uint8Array} */ sealed) => sealed.buffer) : [];
+      self.postMessage({ id, result }, { transfer: moved });
     } catch (error) {
       const refusal =
         error instanceof Refusal
@@ -77,20 +85,23 @@ export function runWorker() {
 // The worker as the page sees it: `ask` returns what a task returns, or raises its refusal. A worker that does not start,
 // or that ends, is a refusal, too.
 export class Helper {
+  /** @param {string} source */
   constructor(source) {
+    /** @type {Map<number, { resolve: (result: any) => void, reject: (reason: Refusal) => void }>} */
     this.waiting = new Map();
     this.count = 0;
+    /** @type {Worker | null} */
+    this.worker = null;
     try {
       this.worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
     } catch {
-      this.worker = null;
       return;
     }
     this.worker.onmessage = ({ data: { id, result, refusal } }) => {
-      const { resolve, reject } = this.waiting.get(id);
+      const asked = this.waiting.get(id);
       this.waiting.delete(id);
-      if (refusal) reject(new Refusal(refusal.key, refusal.about));
-      else resolve(result);
+      if (refusal) asked?.reject(new Refusal(refusal.key, refusal.about));
+      else asked?.resolve(result);
     };
     this.worker.onerror = this.worker.onmessageerror = () => this.giveUp();
   }
@@ -103,6 +114,7 @@ export class Helper {
   }
 
   // The first task, for whose answer nobody waits for ever.
+  /** @param {string} campaign */
   async start(campaign) {
     const patience = setTimeout(() => this.giveUp(), START_PATIENCE_MS);
     try {
@@ -112,13 +124,18 @@ export class Helper {
     }
   }
 
+  /**
+   * @param {string} task
+   * @param {object} [about]
+   * @returns {Promise<any>}
+   */
   ask(task, about = {}) {
     if (!this.worker) return Promise.reject(new Refusal("noWorker"));
     this.count += 1;
     const id = this.count;
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject });
-      this.worker.postMessage({ id, task, about });
+      this.worker?.postMessage({ id, task, about });
     });
   }
 }
