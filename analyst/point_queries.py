@@ -66,15 +66,15 @@ def quantiles(campaign: Campaign, stratum: str, levels: Values, confidence: floa
     levels = [float(level) for level in many(levels)]
     if not all(0 <= level <= 1 for level in levels):
         raise InvalidQuery(f"levels lie between 0 and 1, got {list(levels)}")
-    z = uncertainty.z_score(1 - (1 - confidence) / campaign.grid.bits)
-    last = campaign.grid.size - 1
+    z = uncertainty.z_score(1 - (1 - confidence) / campaign.variable.index_bits)
+    last = campaign.variable.grid.size - 1
     n, answered = yield np.array([last])
     total = ecdf_points.total_of(campaign, stratum, n, answered[last])
     searches = [_Search(level, "noise", 0.0) for level in levels]
     searches += [_Search(level, kind, sign * z) for kind in INTERVALS for sign in (1, -1) for level in levels]
     found = yield from _crossings(campaign, stratum, total, searches)
     rows = [found[i : i + len(levels)] for i in range(0, len(found), len(levels))]
-    middle, grid = rows[0], campaign.grid
+    middle, grid = rows[0], campaign.variable.grid
     indices: dict[Interval, tuple[list[int], list[int]]] = {
         kind: (np.minimum(rows[1 + 2 * i], middle).tolist(), np.maximum(rows[2 + 2 * i], middle).tolist())
         for i, kind in enumerate(INTERVALS)
@@ -86,7 +86,7 @@ def quantiles(campaign: Campaign, stratum: str, levels: Values, confidence: floa
 
 def _crossings(campaign: Campaign, stratum: str, total: float, searches: list[_Search]) -> Steps[Index]:
     """All binary searches at once, one step of each with every question."""
-    low, high = np.zeros(len(searches), np.int64), np.full(len(searches), campaign.grid.size - 1)
+    low, high = np.zeros(len(searches), np.int64), np.full(len(searches), campaign.variable.grid.size - 1)
     goal = np.array([target(s.level, total) for s in searches])
     factor = np.array([s.factor for s in searches])
     rate = np.array([s.level for s in searches])
@@ -103,8 +103,8 @@ def _crossings(campaign: Campaign, stratum: str, total: float, searches: list[_S
 
 def some(campaign: Campaign, stratum: str, at: Values, smoothing: bool) -> Steps[Points]:
     """F at some values."""
-    index = campaign.grid.index_at(at)
-    n, answered = yield np.union1d(index[index >= 0], [campaign.grid.size - 1])
+    index = campaign.variable.grid.index_at(at)
+    n, answered = yield np.union1d(index[index >= 0], [campaign.variable.grid.size - 1])
     return ecdf_points.points(campaign, stratum, n, at, answered, smoothing)
 
 
@@ -113,7 +113,7 @@ Page = tuple[Points, Quantiles, Histogram] | str
 
 def page(campaign: Campaign, stratum: str) -> Steps[tuple[int, Page]]:
     """n, and what a report says of one stratum; words, if the noise does not allow it."""
-    n, _ = yield np.array([campaign.grid.size - 1])
+    n, _ = yield np.array([campaign.variable.grid.size - 1])
     try:
         curve = yield from some(campaign, stratum, drawn(campaign), True)
         levels = yield from quantiles(campaign, stratum, QUARTILES, 0.95)
@@ -125,7 +125,7 @@ def page(campaign: Campaign, stratum: str) -> Steps[tuple[int, Page]]:
 
 def histogram(campaign: Campaign, stratum: str, edges: Values, confidence: float) -> Steps[Histogram]:
     """Counts of bins, from counts at their edges."""
-    grid, z = campaign.grid, uncertainty.z_score(confidence)
+    grid, z = campaign.variable.grid, uncertainty.z_score(confidence)
     index, notes = bin_ends(grid, edges)
     last = grid.size - 1
     n, answered = yield np.union1d(index, [last])
@@ -151,7 +151,7 @@ def histogram(campaign: Campaign, stratum: str, edges: Values, confidence: float
 
 def _bin_variances(campaign: Campaign, stratum: str, index: Index) -> tuple[Floats, Floats, float]:
     """Of counts between indices, their covariances with the total, and its variance."""
-    start, last = campaign.position(campaign.stratum(stratum), 0), campaign.grid.size - 1
+    start, last = campaign.position(campaign.stratum(stratum), 0), campaign.variable.grid.size - 1
     below = np.concatenate([[-1], index[:-1]])
     variance = SERVERS * campaign.noise.difference_variance(start + index, start + below)
     if len(campaign.strata) == 1:  # all values lie at or below the last threshold, and n is public
@@ -163,4 +163,6 @@ def _bin_variances(campaign: Campaign, stratum: str, index: Index) -> tuple[Floa
 
 def drawn(campaign: Campaign) -> list[Any]:
     """Thresholds at which a curve is drawn, from the first to the last."""
-    return campaign.grid.labels(np.unique(np.linspace(0, campaign.grid.size - 1, DRAWN).astype(np.int64)))
+    return campaign.variable.grid.labels(
+        np.unique(np.linspace(0, campaign.variable.grid.size - 1, DRAWN).astype(np.int64))
+    )

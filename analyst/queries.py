@@ -150,7 +150,7 @@ class Queries:
         at_the_end = {"at": last_threshold(campaign), "stratum": stratum, **which}
         last = read(EcdfResponse, (yield Request("GET", "/ecdf", {"params": at_the_end})))
         params = {"stratum": stratum, **(which or until_of(last))}
-        most = NUMPY_HEAD + (8 << campaign.grid.bits)
+        most = NUMPY_HEAD + (8 << campaign.variable.index_bits)
         data = yield Request("GET", "/curve", {"params": params, "headers": NUMPY}, most)
         return self._read_counts(data, last, campaign), last
 
@@ -286,10 +286,10 @@ class Queries:
             counts = np.load(io.BytesIO(data), allow_pickle=False)
         except (ValueError, OSError, EOFError) as error:
             raise InvalidPeerResponse(f"{self.url} did not send a curve ({type(error).__name__})") from None
-        padded = 1 << campaign.grid.bits
+        padded = 1 << campaign.variable.index_bits
         if not isinstance(counts, np.ndarray) or counts.dtype.kind != "i" or counts.shape != (padded,):
             raise InvalidPeerResponse(f"{self.url} sent something else than a curve of {padded} counts")
-        if last.counts != [int(counts[campaign.grid.size - 1])]:
+        if last.counts != [int(counts[campaign.variable.grid.size - 1])]:
             raise InvalidPeerResponse(f"{self.url} sent a curve that does not fit its own last count")
         return counts.astype(np.float64)
 
@@ -319,12 +319,12 @@ def texts(at: Sequence[object]) -> list[str]:
 
 
 def last_threshold(campaign: Campaign) -> str:
-    return str(campaign.grid.labels(np.array([campaign.grid.size - 1]))[0])
+    return str(campaign.variable.grid.labels(np.array([campaign.variable.grid.size - 1]))[0])
 
 
 def at_indices(campaign: Campaign, index: Index, stratum: str) -> dict[str, str]:
     """What to ask for published counts at grid indices."""
-    return {"at": ",".join(texts(campaign.grid.labels(index))), "stratum": stratum}
+    return {"at": ",".join(texts(campaign.variable.grid.labels(index))), "stratum": stratum}
 
 
 def batches(index: Index, most: int) -> list[Index]:

@@ -76,7 +76,7 @@ class Release:
 
     def _part(self, whole: Floats, stratum: str) -> Floats:
         start = self.campaign.position(self.campaign.stratum(stratum), 0)
-        return whole[start : start + self.campaign.grid.size] - (whole[start - 1] if start else 0.0)
+        return whole[start : start + self.campaign.variable.grid.size] - (whole[start - 1] if start else 0.0)
 
     def strata(self, stratum: Stratum) -> tuple[str, ...]:
         """The strata that are meant: those named, each once, or all."""

@@ -7,7 +7,9 @@
 ... title = "Age"
 ... question = "How old are your patients?"
 ... epsilon = 1.0
-... [grid]
+... [[variables]]
+... name = "age"
+... [variables.grid]
 ... kind = "linear"
 ... values = "integer"
 ... from = 0

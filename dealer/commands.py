@@ -99,7 +99,7 @@ def _records(args: argparse.Namespace, campaign: Campaign) -> input_rows.InputRo
         return input_rows.from_value(args.value, args.stratum)
     data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     options = input_rows.Options(args.column, args.stratum, args.stratum_column, args.skip_missing, args.decimal)
-    return input_rows.from_file(data, options, campaign.grid.is_value)
+    return input_rows.from_file(data, options, campaign.variable.grid.is_value)
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -120,9 +120,8 @@ def _check_options(args: argparse.Namespace) -> None:
 
 
 def _privacy(campaign: Campaign, wave: int) -> None:
-    print(
-        f"  privacy   epsilon {campaign.epsilon_for_party(wave):g} in all, {campaign.mechanism}, noise of both servers"
-    )
+    mechanism = campaign.variable.mechanism
+    print(f"  privacy   epsilon {campaign.epsilon_for_party(wave):g} in all, {mechanism}, noise of both servers")
     if campaign.waves is None:
         return
     pooled = campaign.waves.pooled_from(wave)
@@ -134,7 +133,7 @@ def _privacy(campaign: Campaign, wave: int) -> None:
 
 def _describe(campaign: Campaign, placed: Positions, notes: Sequence[str], sites: ServerPair) -> None:
     """Numbers first, words of others last: what a person consents to cannot be pushed aside by a text."""
-    grid, n = campaign.grid, placed.positions.size
+    grid, n = campaign.variable.grid, placed.positions.size
     _privacy(campaign, sites.wave)
     print(f"  uploads   at least {campaign.min_uploads} before anything is published")
     print(f"  keys      {campaign.key_check_text}")

@@ -20,7 +20,7 @@ def histogram(campaign: Campaign, placed: Positions) -> str:
 
 
 def _bars(campaign: Campaign, index: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[str]:
-    grid = campaign.grid
+    grid = campaign.variable.grid
     ends = np.unique(np.linspace(-1, grid.size - 1, min(BINS, grid.size) + 1).round().astype(np.int64))[1:]
     counts = np.bincount(np.searchsorted(ends, index), minlength=ends.size)
     labels = [f"up to {grid.label(int(end))}" for end in ends]
@@ -30,5 +30,4 @@ def _bars(campaign: Campaign, index: np.ndarray[tuple[int, ...], np.dtype[np.int
     for label, count in zip(labels, counts, strict=True):
         bar = "#" * max(int(count > 0), round(WIDTH * count / most))
         lines.append(f"{label:>{room}}  {bar:<{WIDTH}}  {count}".rstrip())
-    head = campaign.value_name + (f" ({campaign.unit})" if campaign.unit else "")
-    return [f"{head:>{room}}", *lines] if head.strip() else lines
+    return [f"{campaign.variable.label:>{room}}", *lines]

@@ -170,10 +170,10 @@ def _decimals(found: InputRows, options: Options) -> InputRows:
 
 def check_clipping(campaign: Campaign, placed: Positions, allowed: bool) -> None:
     """Values off the grid are moved to its ends; many of them mean that it is another column, or another unit."""
-    n, grid = placed.positions.size, campaign.grid
+    n, grid = placed.positions.size, campaign.variable.grid
     if allowed or placed.clipped <= MOST_CLIPPED * n:
         return
-    unit = f" {campaign.unit}" if campaign.unit else ""
+    unit = f" {campaign.variable.unit}" if campaign.variable.unit else ""
     ends = f"{grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
     if placed.clipped == n:
         what = f"all {n} values lie" if n > 1 else "the value lies"

@@ -89,8 +89,8 @@ def key_rand_bytes(campaign: Campaign) -> int:
 
 def make_keys_at(placed: Positions, campaign: Campaign, rand: bytes, ids: NDArray[np.uint8], wave: int) -> KeyPairs:
     """The keys that this randomness makes; the same again for the same, so use it for no other positions."""
-    scheme, bits, binder = SCHEMES[campaign.scheme], campaign.bits, campaign.id
-    contribution = Contribution(campaign.scheme, wave=wave)
+    scheme, bits, binder = SCHEMES[campaign.variable.scheme], campaign.bits, campaign.id
+    contribution = Contribution(campaign.variable.scheme, wave=wave)
     if not campaign.check_keys:
         keys = scheme.gen(placed.positions, bits=bits, binder=binder, rand=rand)
         return KeyPairs(campaign, placed, ids, keys, None, contribution)

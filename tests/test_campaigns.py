@@ -11,6 +11,7 @@ from analyst.release import Release
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidCampaign
 from fss_ecdf.campaign.noise.expected_errors import campaign_errors
+from fss_ecdf.campaign.variable import Variable
 from fss_ecdf.campaign.waves import Waves
 from fss_ecdf.cli.server import main
 from fss_ecdf.operators.campaign_preview import questions
@@ -42,15 +43,16 @@ def test_every_example_can_be_created(pair: LivePair, tmp_path: Path, text: str)
 
 def test_every_field_and_every_grid_is_on_the_page() -> None:
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
-    assert named == (set(Campaign.model_fields) | set(Waves.model_fields)) - {"grid"}
-    assert {Campaign.from_toml(text, id=bytes(32)).grid.kind for text in EXAMPLES} == {
+    assert named == set(Campaign.model_fields) | set(Variable.model_fields) | set(Waves.model_fields)
+    campaigns = [Campaign.from_toml(text, id=bytes(32)) for text in EXAMPLES]
+    assert {campaign.variable.grid.kind for campaign in campaigns} == {
         "linear",
         "logarithmic",
         "explicit",
     }
-    used = {field for text in EXAMPLES for field in Campaign.from_toml(text, id=bytes(32)).model_fields_set}
+    used = {field for made in campaigns for field in (*made.model_fields_set, *made.variable.model_fields_set)}
     assert used >= {
-        "value_name",
+        "name",
         "unit",
         "strata",
         "kind",
@@ -100,7 +102,7 @@ def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
         ("no", "yes"),
         100,
     )
-    assert (campaign.value_name, campaign.unit, campaign.grid.size) == ("HbA1c", "%", 121)
+    assert (campaign.variable.name, campaign.variable.unit, campaign.variable.size) == ("HbA1c", "%", 121)
     assert f"fss-server campaign preview {path}" in done.stdout
     again = run("draft", str(path))
     assert (again.returncode, "never overwritten" in again.stderr) == (64, True)
@@ -112,11 +114,11 @@ def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "ends"), [("integer", ("0", "120")), ("date", ("2026-01-01", "2026-12-31"))])
 def test_new_for_counts_and_dates(tmp_path: Path, kind: str, ends: tuple[str, str]) -> None:
-    answers = ["t", "q", "", "", "", "", "50", kind, *ends]
+    answers = ["t", "q", "value", "", "", "", "50", kind, *ends]
     done = run("draft", str(tmp_path / "study.toml"), stdin="\n".join(answers) + "\n")
     assert done.returncode == 0, done.stderr
     campaign = Campaign.from_toml((tmp_path / "study.toml").read_text(), id=bytes(32))
-    assert (campaign.grid.values, campaign.min_uploads, campaign.strata) == (kind, 50, ("all",))
+    assert (campaign.variable.grid.values, campaign.min_uploads, campaign.strata) == (kind, 50, ("all",))
 
 
 def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) -> None:
@@ -181,7 +183,5 @@ def test_expected_errors_are_those_of_a_release(strata: list[str]) -> None:
 
 
 def test_axes_name_the_value_and_its_unit() -> None:
-    named = new_campaign(value_name="HbA1c", unit="%", title="Clinic")
-    assert curves.x_label(named) == "HbA1c (%)"
-    assert curves.x_label(new_campaign(title="Clinic", unit="%")) == "Clinic (%)"
-    assert curves.x_label(new_campaign(title="Clinic")) == "Clinic"
+    assert curves.x_label(new_campaign(name="HbA1c", unit="%", title="Clinic")) == "HbA1c (%)"
+    assert curves.x_label(new_campaign(name="HbA1c", title="Clinic")) == "HbA1c"

@@ -19,7 +19,9 @@ def test_the_protocol() -> None:
         question = "How many days did your patient wait?"
         epsilon = 1.0
         strata = ["public", "private"]
-        [grid]
+        [[variables]]
+        name = "waiting time"
+        [variables.grid]
         kind = "linear"
         values = "integer"
         from = 0
@@ -36,9 +38,11 @@ def test_the_protocol() -> None:
     keys = dcf.gen(positions, bits=campaign.bits, binder=campaign.id, rand=rand)
 
     # Each server sums its keys over the whole domain and adds its own noise before anything leaves it.
-    # The noise is bound to everything it covers: the campaign, the ids that both servers have, and this server's keys.
+    # The noise is bound to all that it covers: campaign, variable, the ids that both servers have, this server's keys.
     seeds, key_set = [os.urandom(32), os.urandom(32)], hashlib.sha256(b"the ids of the uploads").digest()
-    covered = [covers(campaign.id, key_set, hashlib.sha256(k.to_bytes()).digest()) for k in keys]
+    covered = [
+        covers(campaign.id, campaign.variable.name, key_set, hashlib.sha256(k.to_bytes()).digest()) for k in keys
+    ]
     trees = [NoiseTree(seeds[s], server=s, covers=covered[s], mechanism=campaign.noise) for s in (0, 1)]
     noised = [
         field.add(dcf.sum_over_domain(k), field.encode(tree.curve())) for k, tree in zip(keys, trees, strict=True)

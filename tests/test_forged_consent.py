@@ -44,14 +44,14 @@ BADLY = {"epsilon": 20.0, "check_keys": False, "min_uploads": 1}
 def _digest(fields: dict[str, Any]) -> str:
     """As a proposer's own program would compute it."""
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return to_base64url(hashlib.sha256(b"fss-ecdf campaign 5\n" + text.encode()).digest())
+    return to_base64url(hashlib.sha256(b"fss-ecdf campaign 7\n" + text.encode()).digest())
 
 
 def _described(done: Done) -> list[str]:
     return screen(done.stdout + done.stderr)
 
 
-@pytest.mark.parametrize("field", ["title", "question", "unit", "value_name", "strata", "address"])
+@pytest.mark.parametrize("field", ["title", "question", "unit", "name", "strata", "address"])
 def test_a_proposal_cannot_show_another_campaign_than_it_creates(pair: LivePair, tmp_path: Path, field: str) -> None:
     """Played to its end: the operator who is asked answers yes. What is created must be what was seen, or nothing."""
     (tmp_path / "study.toml").write_text(TOML.replace('admission = "sites"\n', ""))
@@ -67,7 +67,8 @@ def test_a_proposal_cannot_show_another_campaign_than_it_creates(pair: LivePair,
         whole["addresses"] = [pair.url(0) + "/" + FORGED, pair.url(1)]
     else:
         short = "u\x1b[2J\x1b[H  privacy   epsilon 0.1"
-        fields[field] = ["no", FORGED] if field == "strata" else short if field == "unit" else FORGED[:80]
+        forged = ["no", FORGED] if field == "strata" else short if field == "unit" else FORGED[:80]
+        (fields["variables"][0] if field in ("unit", "name") else fields)[field] = forged
     path.write_text(json.dumps({**whole, "campaign": fields, "digest": _digest(fields)}, ensure_ascii=False))
 
     accepted = call(
@@ -164,9 +165,9 @@ def _consent(made: Campaign) -> str:
 
 
 @settings(max_examples=60, deadline=None)
-@given(title=texts, question=texts, unit=texts, value_name=texts, stratum=texts)
+@given(title=texts, question=texts, unit=texts, name=texts, stratum=texts)
 def test_no_text_changes_a_line_that_it_is_not_on(**given_: str) -> None:
-    limits = {"title": 200, "question": 2000, "unit": 40, "value_name": 80, "stratum": 200}
+    limits = {"title": 200, "question": 2000, "unit": 40, "name": 80, "stratum": 200}
     chosen: dict[str, Any] = {name: text[: limits[name]].strip() or "x" for name, text in given_.items()}
     if not all(map(is_text, chosen.values())):
         return

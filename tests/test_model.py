@@ -7,12 +7,16 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("analyst", "dealer", "fss", "fss_ecdf", "servers")
-POSITION = r"[a-z_)\]] << [\w.]*grid\.bits"  # a stratum, not a number, so not a size
+POSITION = r"[a-z_)\]] << [\w.]*(?:grid\.bits|index_bits)"  # a stratum, not a number, so not a size
 RELEASE_NAME = r"""f"(?:wave|pooled|\{[\w.]*kind\}) \{[^}"]*\}"|startswith\("(?:wave|pooled) """
 ONLY_PLACES = {
-    "positions": (POSITION, "fss_ecdf/campaign/campaign.py", "start = campaign.stratum(name) << campaign.grid.bits"),
+    "positions": (
+        POSITION,
+        "fss_ecdf/campaign/campaign.py",
+        "start = campaign.stratum(name) << campaign.variable.index_bits",
+    ),
     "release names": (RELEASE_NAME, "fss_ecdf/campaign/release.py", 'return f"pooled {pooled}"'),
-    "schemes": (r"\bd[cp]f if\b|else d[cp]f\b", None, 'scheme = dcf if campaign.scheme == "dcf" else dpf'),
+    "schemes": (r"\bd[cp]f if\b|else d[cp]f\b", None, 'scheme = dcf if campaign.variable.scheme == "dcf" else dpf'),
     "frozen objects": (r"__dict__(?:\.update|\[)|object\.__setattr__", None, "seen.__dict__.update(noise=noise)"),
 }
 

@@ -76,10 +76,12 @@ def test_versions_on_the_page_are_those_of_the_code() -> None:
 
 
 def test_defaults_on_the_page_are_those_of_the_code() -> None:
-    fields = {"id": bytes(32), "title": "x", "question": "x", "epsilon": 1.0, "grid": {"from": 0, "to": 1}}
-    made = Campaign.from_dict({**fields, "grid": {"kind": "linear", "from": 0, "to": 1}})
-    dumped = made.model_dump(mode="json", by_alias=True)
+    variable = {"name": "x", "grid": {"kind": "linear", "from": 0, "to": 1}}
+    fields = {"id": bytes(32), "title": "x", "question": "x", "epsilon": 1.0, "variables": [variable]}
+    dumped = Campaign.from_dict(fields).model_dump(mode="json", by_alias=True)
     assert {name: value for name, value in dumped.items() if name not in fields} == page.DEFAULTS
+    (dumped,) = dumped["variables"]
+    assert {name: value for name, value in dumped.items() if name not in variable} == page.VARIABLE_DEFAULTS
 
 
 @pytest.mark.parametrize("case", vectors("fss_keys")["good"], ids=lambda c: f"{c['scheme']}-{c['bits']}-{c['alpha']}")
@@ -200,7 +202,7 @@ def test_envelopes(case: dict[str, Any], backend: str) -> None:
         decoded = decode_uploads(bytes.fromhex(case["envelopes"][server]), campaign, server)
         assert decoded.ids.tobytes().hex() == "".join(case["ids"])
         contribution, rows = upload_rows(bytes.fromhex(case["envelopes"][server]), campaign, server)
-        assert contribution == Contribution(campaign.scheme, wave=case["wave"])
+        assert contribution == Contribution(campaign.variable.scheme, wave=case["wave"])
         assert [(i + leaf).hex() for i, leaf, _ in rows] == case["entries"]
     assert set_checksum(bytes.fromhex("".join(sorted(case["entries"])))).hex() == case["checksum"]
 

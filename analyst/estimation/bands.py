@@ -117,7 +117,7 @@ def _given_facts(facts: public_constraints.PublicConstraints, count: int, seed: 
 
 def stratum_part(campaign: Campaign, noise: Floats, strata: Strata) -> Floats:
     """The noise of the counts of strata, pooled, at all thresholds, from that at all positions."""
-    size, total = campaign.grid.size, np.zeros((len(noise), campaign.grid.size))
+    size, total = campaign.variable.grid.size, np.zeros((len(noise), campaign.variable.grid.size))
     for name in strata:
         start = campaign.position(campaign.stratum(name), 0)
         total += noise[:, start : start + size] - (noise[:, start - 1 : start] if start else 0.0)

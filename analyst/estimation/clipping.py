@@ -20,7 +20,7 @@ def clipped(curve: "Curve") -> list[str]:
         count, half = float(curve.raw_cells[index]), uncertainty.z_score(0.95) * float(error)
         if count > max(half, 0.5):
             low, high = math.floor(count - half), math.ceil(count + half)
-            at = curve.campaign.grid.label(index)
+            at = curve.campaign.variable.grid.label(index)
             told.append(
                 f"about {count:.0f} values ({low} to {high}) are in the {which} cell of the grid, that of {at}: values "
                 "outside the grid were clipped to it, as many of these at most, and count as that cell's value"

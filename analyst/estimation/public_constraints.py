@@ -131,9 +131,9 @@ class PublicConstraints:
 
 def public_constraints(campaign: Campaign) -> PublicConstraints:
     """What is public about a campaign's counts."""
-    grid = campaign.grid
-    about = campaign.mechanism, campaign.bits, campaign.noise_parts, campaign.max_values_per_person
-    return _facts(*about, grid.size, 1 << grid.bits, len(campaign.strata))
+    variable = campaign.variable
+    about = variable.mechanism, campaign.bits, campaign.noise_parts, campaign.max_values_per_person
+    return _facts(*about, variable.size, 1 << variable.index_bits, len(campaign.strata))
 
 
 @lru_cache(maxsize=8)

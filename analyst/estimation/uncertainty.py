@@ -68,7 +68,7 @@ class CountNoise:
 
     @property
     def _last(self) -> Index:
-        return np.array([self.campaign.grid.size - 1])
+        return np.array([self.campaign.variable.grid.size - 1])
 
     def covariance(self, first: Index, second: Index) -> Floats:
         """Of the counts at two grid indices (-1: no count), taken pairwise."""
@@ -108,7 +108,7 @@ class CountNoise:
 
     @cached_property
     def _all(self) -> tuple[Floats, Floats]:
-        index = np.arange(self.campaign.grid.size)
+        index = np.arange(self.campaign.variable.grid.size)
         return np.maximum(self.covariance(index, index), 0.0), self.covariance(index, self._last)
 
     @cached_property
@@ -160,7 +160,7 @@ def weights_over_positions(campaign: Campaign, weights: Mapping[str, Floats]) ->
     rows = np.zeros((k, 1 << campaign.bits))
     for stratum, w in weights.items():
         start = campaign.position(campaign.stratum(stratum), 0)
-        rows[:, start : start + campaign.grid.size] = w
+        rows[:, start : start + campaign.variable.grid.size] = w
     return rows
 
 

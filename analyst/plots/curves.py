@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from analyst.estimation.estimate import Estimates, Interval
-from analyst.present.table import measured
 from analyst.statistics.curve import Curve
 from analyst.statistics.distribution import Lorenz
 from analyst.statistics.histogram import Histogram
@@ -222,8 +221,8 @@ def about_line(n: int, epsilon: float, smoothing: str | None, interval: str | No
     return text if interval is None else f"{text}; intervals: {interval}"
 
 
-def x_label(campaign: Campaign, otherwise: str = "") -> str:
-    return literal(measured(campaign, otherwise))
+def x_label(campaign: Campaign) -> str:
+    return literal(campaign.variable.label)
 
 
 def inks(count: int) -> list[tuple[str, Any]]:
@@ -237,7 +236,7 @@ def spread(size: int) -> NDArray[np.int64]:
 
 def axis(axes: Axes, curve: Curve) -> Any:
     """Thresholds as the picture's x values; dates and logarithmic grids get their own scales."""
-    grid = curve.campaign.grid
+    grid = curve.campaign.variable.grid
     if grid.values == "date":
         locator = AutoDateLocator()  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_locator(locator)

@@ -24,7 +24,7 @@ def survival(result: Survival, interval: Interval = "population", ax: Axes | Non
     with mpl.rc_context(STYLE):
         if ax is not None:
             _curves(ax, result, interval)
-            ax.set_xlabel(x_label(campaign, "time"))
+            ax.set_xlabel(x_label(campaign))
             drawing = ax.get_figure(root=True)
             assert isinstance(drawing, Figure)
             return drawing
@@ -33,7 +33,7 @@ def survival(result: Survival, interval: Interval = "population", ax: Axes | Non
         axes, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": heights})
         _curves(axes, result, interval)
         _table(below, result)
-        below.set_xlabel(x_label(campaign, "time"))
+        below.set_xlabel(x_label(campaign))
         figure.supxlabel(about_line(first.n, first.epsilon, first.smoothing), fontsize=8, color="#555555")
     return figure
 

@@ -63,19 +63,19 @@ def campaign(client: Client) -> dict[str, Any]:
     from analyst.present.report import privacy_statement
 
     release = client.release()
-    made, grid = release.campaign, release.campaign.grid
+    made, grid = release.campaign, release.campaign.variable.grid
     ends = grid.labels(np.array([0, grid.size - 1]))
     budget = client.budget()
     return {
         "title": made.title,
         "question": made.question,
-        "unit": made.unit,
+        "unit": made.variable.unit,
         "kind": made.kind,
         "n": release.n,
         "epsilon": made.epsilon,
         "total_epsilon": made.total_epsilon,
         "digest": made.digest.hex(),
-        "mechanism": made.mechanism,
+        "mechanism": made.variable.mechanism,
         "promise": privacy_statement(made, release.n),
         "strata": list(made.strata),
         "totals": {name: plain(total) for name, total in release.totals.items()},
@@ -87,7 +87,7 @@ def campaign(client: Client) -> dict[str, Any]:
 
 def views(release: Release) -> list[str]:
     """What this campaign has; two strata of probabilities have most."""
-    made, grid = release.campaign, release.campaign.grid
+    made, grid = release.campaign, release.campaign.variable.grid
     if made.kind == "survival":
         return ["survival", "distribution", "histogram", "plan"]
     found = ["distribution", "histogram", *(["trend"] if made.waves is not None else [])]
@@ -162,7 +162,7 @@ def distribution(release: Release, query: Query) -> Answer:
 
 
 def _threshold(release: Release, text: str) -> object:
-    return text if release.campaign.grid.values == "date" else text.strip()
+    return text if release.campaign.variable.grid.values == "date" else text.strip()
 
 
 def histogram(release: Release, query: Query) -> Answer:

@@ -27,7 +27,8 @@ _BY_POINTS = (
 def sentences(release: Release | PointRelease) -> list[str]:
     """One paragraph each: data, privacy, estimates, intervals."""
     campaign = release.campaign
-    grid, strata = campaign.grid, len(campaign.strata)
+    variable, strata = campaign.variable, len(campaign.strata)
+    grid = variable.grid
     each = "" if campaign.max_values_per_person == 1 else f" (at most {campaign.max_values_per_person} from one party)"
     asked = campaign.question.rstrip(".?!")
     return [
@@ -40,13 +41,13 @@ def sentences(release: Release | PointRelease) -> list[str]:
         )
         + "Values were placed on a public grid of "
         f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}"
-        + (f" {campaign.unit}" if campaign.unit else "")
-        + (f" ({campaign.value_name})" if campaign.value_name else "")
+        + (f" {variable.unit}" if variable.unit else "")
+        + f" ({variable.name})"
         + (f", in {strata} strata ({', '.join(campaign.strata)})." if strata > 1 else "."),
         f"Privacy. {_released(campaign)}-differential privacy for each party "
         "(replacement of its values; n is public)"
         + (f", and {campaign.reserve:g} in reserve" if campaign.reserve else "")
-        + f". Each of {SERVERS} servers added {_MECHANISM[campaign.mechanism]} before anything left it; the "
+        + f". Each of {SERVERS} servers added {_MECHANISM[variable.mechanism]} before anything left it; the "
         "guarantee holds towards readers and towards either server. All statistics are post-processing of this one "
         "release.",
         _BY_POINTS if isinstance(release, PointRelease) else _WHOLE,

@@ -49,7 +49,7 @@ def sections(release: Release | PointRelease) -> Iterator[Section]:
     if len(campaign.strata) == 2:
         yield _guarded("Comparison", lambda: _comparison(release))
         yield _guarded("ROC", lambda: _roc(release))
-        grid = campaign.grid
+        grid = campaign.variable.grid
         if grid.values == "float" and grid.all_thresholds[0] >= 0 and grid.all_thresholds[-1] <= 1:
             yield _guarded("Prediction model", lambda: _model(release))
             yield _guarded("Calibration", lambda: _calibration(release))

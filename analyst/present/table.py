@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.text import spreadsheet_cell
 
 if TYPE_CHECKING:
@@ -109,12 +108,6 @@ def p_words(p: float | None) -> str:
     if p is None or not math.isfinite(p):
         return "p not known"
     return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"
-
-
-def measured(campaign: Campaign, otherwise: str = "") -> str:
-    """What is measured, and in which unit; `otherwise` where the campaign has no name for it."""
-    name = campaign.value_name or otherwise or (campaign.title if len(campaign.title) <= 60 else "value")
-    return f"{name} ({campaign.unit})" if campaign.unit else name
 
 
 def as_labels(thresholds: Sequence[object]) -> list[Any]:

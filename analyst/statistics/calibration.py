@@ -81,7 +81,7 @@ def check_scores(negative: Curve, positive: Curve) -> None:
     """Two groups of one campaign whose grid is one of probabilities."""
     if negative.campaign.digest != positive.campaign.digest or set(negative.strata) & set(positive.strata):
         raise InvalidQuery("calibration needs two different strata of one campaign")
-    grid = negative.campaign.grid
+    grid = negative.campaign.variable.grid
     if grid.values != "float" or grid.all_thresholds[0] < 0 or grid.all_thresholds[-1] > 1:
         raise InvalidQuery("calibration needs a grid of scores between 0 and 1")
 
@@ -89,7 +89,7 @@ def check_scores(negative: Curve, positive: Curve) -> None:
 def from_curves(negative: Curve, positive: Curve, groups: Values = 10) -> Groups:
     """Groups of about equal size, or up to given scores, from two strata of a release."""
     check_scores(negative, positive)
-    grid = negative.campaign.grid
+    grid = negative.campaign.variable.grid
     if isinstance(groups, int | np.integer):
         ends = even_ends(negative.counts + positive.counts, int(groups))
     else:

@@ -107,7 +107,7 @@ def ks_distance(first: Curve, second: Curve, confidence: float = 0.95, seed: int
     distance = IntervalEstimate(
         "Kolmogorov-Smirnov distance", float(apart[at]), math.nan, math.nan, SHARE, None, ranges, confidence
     )
-    return distance, campaign.grid.labels(np.array([at]))[0]
+    return distance, campaign.variable.grid.labels(np.array([at]))[0]
 
 
 def kolmogorov_smirnov_p(first: Curve, second: Curve, seed: int = 0) -> float:

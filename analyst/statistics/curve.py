@@ -29,7 +29,7 @@ from analyst.estimation.estimate import (
 )
 from analyst.estimation.limited import limited
 from analyst.options import QUARTILES, Smoothing
-from analyst.present.table import Columns, Tabular, as_labels, measured
+from analyst.present.table import Columns, Tabular, as_labels
 from analyst.statistics import quantile
 from analyst.statistics.ecdf_points import Points
 from analyst.statistics.histogram import Histogram, histogram
@@ -65,15 +65,15 @@ def _smoothed(campaign: Campaign, raw: Floats, total: float, how: Smoothing) -> 
     if how == "limited":
         if not isinstance(noise, SliceTree):  # its splits have no noise of their own: nothing better is known
             return smooth.isotonic(raw, total)
-        return limited(raw, total, SERVERS * noise.level_variances[: campaign.grid.bits])
+        return limited(raw, total, SERVERS * noise.level_variances[: campaign.variable.index_bits])
     # The noise of the last cells of a grid that does not fill its tree is not known to cancel.
-    whole = len(campaign.strata) == 1 and campaign.grid.size == 1 << campaign.grid.bits
+    whole = len(campaign.strata) == 1 and campaign.variable.grid.size == 1 << campaign.variable.index_bits
     return smooth.tree(
         raw,
         total,
         norm=int(how[1]),
-        mechanism=campaign.mechanism,
-        depth=campaign.grid.bits,
+        mechanism=campaign.variable.mechanism,
+        depth=campaign.variable.index_bits,
         total_is_public=whole,
     )
 
@@ -109,7 +109,7 @@ class Curve(Tabular):
 
     @property
     def thresholds(self) -> Floats:
-        return self.campaign.grid.all_thresholds
+        return self.campaign.variable.grid.all_thresholds
 
     @cached_property
     def noise(self) -> uncertainty.CountNoise:
@@ -174,7 +174,7 @@ class Curve(Tabular):
     @cached_property
     def values(self) -> Floats:
         """What each cell stands for."""
-        return representatives(self.campaign.grid, self.on_grid)
+        return representatives(self.campaign.variable.grid, self.on_grid)
 
     def limits(self, factor: float, more: float = 0.0) -> tuple[Floats, Floats]:
         """Curves that lie `factor` standard errors and `more` below and above the raw one, as F has to between them.
@@ -220,7 +220,7 @@ class Curve(Tabular):
     def at(self, thresholds: Values, confidence: float = 0.95) -> Points:
         """F at any values; between thresholds of the grid it is flat."""
         thresholds = many(thresholds)
-        index = self.campaign.grid.index_at(thresholds)
+        index = self.campaign.variable.grid.index_at(thresholds)
         known = np.maximum(index, 0)
         ends = {kind: self.fraction_limits(kind, confidence, known) for kind in INTERVALS}
         columns = [self.counts[known], self.standard_errors[known], self.fractions[known], self.fraction_errors[known]]
@@ -264,7 +264,7 @@ class Curve(Tabular):
         return lower, upper
 
     def _labels(self, index: Sequence[int]) -> list[Any]:
-        return self.campaign.grid.labels(np.array(index, np.int64))
+        return self.campaign.variable.grid.labels(np.array(index, np.int64))
 
     def histogram(self, edges: Values = 20, confidence: float = 0.95) -> Histogram:
         """Counts above one edge and up to the next; the first bin has no lower edge. A number gives even bins."""
@@ -317,12 +317,12 @@ class Curve(Tabular):
 
     def metadata(self) -> dict[str, Any]:
         return {
-            "value": measured(self.campaign),
+            "value": self.campaign.variable.label,
             "stratum": self.stratum,
             "n": self.n,
             "n_stratum": float(self.counts[-1]),
             "epsilon": self.campaign.epsilon,
-            "mechanism": self.campaign.mechanism,
+            "mechanism": self.campaign.variable.mechanism,
             "smoothing": self.smoothing,
         }
 

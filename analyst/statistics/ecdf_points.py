@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyst.estimation import smooth, uncertainty
 from analyst.estimation.estimate import INTERVALS, Interval, limits_as_columns, ratio_interval
-from analyst.present.table import Columns, Tabular, as_labels, measured
+from analyst.present.table import Columns, Tabular, as_labels
 from fss_ecdf.campaign.array_inputs import Values, many
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import TooNoisy
@@ -69,7 +69,7 @@ def points(
         quadratic = variance, binomial - 2 * shared, total_variance - binomial
         low, high = ratio_interval(raw, total, quadratic, z, whole=True)
         ranges[kind] = np.minimum(low, rates), np.maximum(high, rates)
-    index = campaign.grid.index_at(at)
+    index = campaign.variable.grid.index_at(at)
     place = np.searchsorted(known, np.maximum(index, 0))
 
     def pick(column: Floats) -> Floats:
@@ -82,12 +82,12 @@ def points(
 
 def about(campaign: Campaign, stratum: str, n: int, total: float, *, smoothing: bool) -> dict[str, Any]:
     return {
-        "value": measured(campaign),
+        "value": campaign.variable.label,
         "stratum": stratum,
         "n": n,
         "n_stratum": total,
         "epsilon": campaign.epsilon,
-        "mechanism": campaign.mechanism,
+        "mechanism": campaign.variable.mechanism,
         "smoothing": "isotonic" if smoothing else "none",
     }
 
@@ -101,7 +101,7 @@ def total_of(campaign: Campaign, stratum: str, n: int, last: float) -> float:
     """How many values a stratum has: n if it is the only one, else the published count at its end, clear of zero."""
     if len(campaign.strata) == 1:
         return float(n)
-    error = float(variances(campaign, stratum, np.array([campaign.grid.size - 1]))[0][0]) ** 0.5
+    error = float(variances(campaign, stratum, np.array([campaign.variable.grid.size - 1]))[0][0]) ** 0.5
     if last < max(1.0, 2 * error):
         raise TooNoisy(
             f"stratum {stratum!r} has {last:.0f} values, give or take {error:.0f}: no fraction of them "
@@ -112,16 +112,16 @@ def total_of(campaign: Campaign, stratum: str, n: int, last: float) -> float:
 
 def rate_variances(campaign: Campaign, stratum: str, index: Index, rates: Floats) -> Floats:
     """Variances of count - rate * total at indices, by the noise."""
-    variance, shared = variances(campaign, stratum, np.append(index, campaign.grid.size - 1))
+    variance, shared = variances(campaign, stratum, np.append(index, campaign.variable.grid.size - 1))
     if len(campaign.strata) == 1:
-        return np.asarray(np.where(index == campaign.grid.size - 1, 0.0, variance[:-1]))
+        return np.asarray(np.where(index == campaign.variable.grid.size - 1, 0.0, variance[:-1]))
     found = variance[:-1] - 2 * rates * shared[:-1] + rates**2 * variance[-1]
     return np.asarray(np.maximum(found, 0.0))
 
 
 def variances(campaign: Campaign, stratum: str, index: Index) -> tuple[Floats, Floats]:
     """Of the published counts at indices, and their covariances with the last."""
-    start, last = campaign.position(campaign.stratum(stratum), 0), campaign.grid.size - 1
+    start, last = campaign.position(campaign.stratum(stratum), 0), campaign.variable.grid.size - 1
     noise = campaign.noise
     variance = SERVERS * noise.difference_variance(start + index, np.full_like(index, start - 1))
     of_last = SERVERS * noise.difference_variance([start + last], [start - 1])

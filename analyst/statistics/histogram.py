@@ -73,7 +73,7 @@ def bin_ends(grid: Grid, edges: Values) -> tuple[Index, list[str]]:
 
 def histogram(curve: "Curve", edges: Values, confidence: float = 0.95) -> Histogram:
     """Of one curve."""
-    grid = curve.campaign.grid
+    grid = curve.campaign.variable.grid
     index, notes = bin_ends(grid, edges)
     below = np.concatenate([[-1], index[:-1]])
     variance, shared = (curve.caution**2 * v for v in curve.noise.bin_variances(below, index))

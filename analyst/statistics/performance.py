@@ -184,7 +184,7 @@ class ModelPerformance:
         ]
 
     def _called(self, threshold: float) -> Floats:
-        index = self.negative.campaign.grid.index_at([threshold])[0]
+        index = self.negative.campaign.variable.grid.index_at([threshold])[0]
         return np.asarray(np.arange(self.scores.size) > index, np.float64)
 
     @cached_property

@@ -186,7 +186,7 @@ class Roc(Tabular):
     def columns(self) -> Columns:
         size = self.negative.counts.size
         return {
-            "called_positive_above": [*self.negative.campaign.grid.labels(np.arange(size)[::-1]), None],
+            "called_positive_above": [*self.negative.campaign.variable.grid.labels(np.arange(size)[::-1]), None],
             "false_positive_rate": self.false_positive_rate,
             "true_positive_rate": self.true_positive_rate,
             "precision": self.precision,

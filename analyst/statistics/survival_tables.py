@@ -46,7 +46,7 @@ class Survival(Tabular):
     @cached_property
     def _rows(self) -> list[tuple[Arm, NDArray[np.int64]]]:
         """For each arm the indices of the times at which it can be told."""
-        grid = self.arms[0].event.campaign.grid
+        grid = self.arms[0].event.campaign.variable.grid
         index = grid.index_at(self.times.tolist())
         return [(arm, index[(index >= 0) & (index <= arm.last)]) for arm in self.arms]
 
@@ -147,7 +147,7 @@ def _mean(name: str, signed: Sequence[tuple[float, Arm]], horizon: float) -> Est
 def _at(name: str, signed: Sequence[tuple[float, Arm]], time: float) -> Estimate:
     value, parts, variance = 0.0, list[Part](), 0.0
     for sign, arm in signed:
-        at = arm.event.campaign.grid.index_at([time])
+        at = arm.event.campaign.variable.grid.index_at([time])
         here = float(arm.survival[at[0]])
         value, variance = value + sign * here, variance + here**2 * float(arm.greenwood[at[0]])
         first, second = arm.slopes(at)

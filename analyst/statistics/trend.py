@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from analyst.estimation import uncertainty
 from analyst.estimation.estimate import INTERVALS, Interval, IntervalEstimate, mover_interval
-from analyst.present.table import Columns, Tabular, measured
+from analyst.present.table import Columns, Tabular
 from analyst.release import Release, Stratum
 from analyst.statistics.compare import Weighted, quantile_estimates, rank_p
 from analyst.statistics.curve import Curve
@@ -178,8 +178,8 @@ class Trend:
 
     def _about(self, stratum: Stratum, **more: Any) -> dict[str, Any]:
         strata = next(iter(self.releases.values())).strata(stratum) if self.releases else ()
-        about = {"value": measured(self.campaign), "stratum": " + ".join(strata), "waves": len(self.waves)}
-        return {**about, "epsilon": self.campaign.epsilon, "mechanism": self.campaign.mechanism, **more}
+        about = {"value": self.campaign.variable.label, "stratum": " + ".join(strata), "waves": len(self.waves)}
+        return {**about, "epsilon": self.campaign.epsilon, "mechanism": self.campaign.variable.mechanism, **more}
 
 
 _ENDS = ("lower", "upper")

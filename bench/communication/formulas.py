@@ -25,7 +25,7 @@ NOT_AGREED = "this server's operator has not agreed to sealing; uploads go on"
 
 def key(campaign: Campaign) -> int:
     """A key of D bits: header, root, control bits; a correction per level; sixteen leaves in the last four levels."""
-    level = 3 if campaign.scheme == "dcf" else 2
+    level = 3 if campaign.variable.scheme == "dcf" else 2
     leaf_bits = min(4, campaign.bits)
     return 8 + 8 * (3 + level * (campaign.bits - leaf_bits) + (1 << leaf_bits))
 

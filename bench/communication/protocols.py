@@ -48,7 +48,9 @@ def study_campaign(bits: int, id: bytes) -> Campaign:
         "question": "How many days did your patient wait?",
         "server_commitments": commitments(id),
     }
-    return Campaign.from_dict({"id": id, **about, "grid": grid, "epsilon": 1.0, "min_uploads": 1})
+    return Campaign.from_dict(
+        {"id": id, **about, "variables": [{"name": "waiting time", "grid": grid}], "epsilon": 1.0, "min_uploads": 1}
+    )
 
 
 @contextmanager

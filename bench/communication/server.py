@@ -180,7 +180,7 @@ def build_app(settings: Settings) -> FastAPI:
             return await node.counts(held, positions)
 
         asked, campaign = at.split(","), held.campaign
-        n = len(held.at(campaign.grid.index_at(asked)).parties)
+        n = len(held.at(campaign.variable.grid.index_at(asked)).parties)
         return as_json(
             await query_results.ecdf(query_results.Query(campaign, campaign.strata[0], n, count_at, {}), asked)
         )

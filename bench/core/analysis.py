@@ -19,9 +19,9 @@ def results(args: argparse.Namespace) -> list[Result]:
     return [_band(args.seed), _report(args.seed, rounds), _survival(args.seed, rounds)]
 
 
-def _campaign(**fields: object) -> Campaign:
+def _campaign(grid: object, **fields: object) -> Campaign:
     about = {"id": bytes(32), "title": "Benchmark", "question": "How fast is it?", "epsilon": 1.0}
-    return Campaign.from_dict({**about, **fields})
+    return Campaign.from_dict({**about, "variables": [{"name": "value", "grid": grid}], **fields})
 
 
 def _publish(spec: Campaign, values: object, strata: list[str] | None, seed: int) -> Release:

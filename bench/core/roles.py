@@ -106,14 +106,19 @@ def _dealer(args: argparse.Namespace) -> Result:
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": (1 << 16) - 1}
     about = {"title": "Dealer", "question": "How much CPU?", "epsilon": 1.0}
     campaign = Campaign.from_dict(
-        {**about, "id": bytes(32), "grid": grid, "server_commitments": commitments(bytes(32))}
+        {
+            **about,
+            "id": bytes(32),
+            "variables": [{"name": "value", "grid": grid}],
+            "server_commitments": commitments(bytes(32)),
+        }
     )
     rng = np.random.default_rng(args.seed)
     text = "value\n" + "\n".join(map(str, rng.integers(0, 1 << 16, 100_000))) + "\n"
     best = float("inf")
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
-        placed = from_file(text.encode(), Options("value"), campaign.grid.is_value).to_positions(campaign)
+        placed = from_file(text.encode(), Options("value"), campaign.variable.grid.is_value).to_positions(campaign)
         shared = UploadSecrets.of(bytes(32), "bench").make_keys(0, 0, placed.positions, campaign, 0)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):

@@ -81,9 +81,8 @@ class Scored:
 def campaign(mechanism: str, epsilon: float, strata: tuple[str, ...] = STRATA) -> Campaign:
     grid = {"kind": "linear", "from": 0.0, "to": 1.0, "step": STEP}
     about = {"id": bytes(32), "title": "Figures of the paper", "question": "Which score, and which label?"}
-    return Campaign.from_dict(
-        {**about, "grid": grid, "strata": list(strata), "epsilon": epsilon, "mechanism": mechanism}
-    )
+    variable = {"name": "score", "grid": grid, "mechanism": mechanism}
+    return Campaign.from_dict({**about, "variables": [variable], "strata": list(strata), "epsilon": epsilon})
 
 
 def read_text(name: str, folder: Path | None) -> str:
@@ -111,7 +110,7 @@ def load(name: str, folder: Path | None) -> Scored:
     scores = _fit(frame.drop(columns=[source.label, *source.ignored]), labels)
     spec = campaign("slice-tree", 1.0)
     placed = spec.to_positions(scores, np.where(labels, STRATA[1], STRATA[0]).tolist())
-    on_grid = spec.grid.all_thresholds[placed.positions & ((1 << spec.grid.bits) - 1)]
+    on_grid = spec.variable.grid.all_thresholds[placed.positions & ((1 << spec.variable.index_bits) - 1)]
     return Scored(spec, placed.positions, on_grid, labels)
 
 

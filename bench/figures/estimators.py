@@ -48,7 +48,8 @@ def shares(name: str, size: int) -> Floats:
 
 def _campaign(size: int) -> Campaign:
     about = {"id": bytes(32), "title": "Smoothing", "question": "How smooth?", "epsilon": EPSILON}
-    return Campaign.from_dict({**about, "grid": {"kind": "linear", "values": "integer", "from": 0, "to": size - 1}})
+    grid = {"kind": "linear", "values": "integer", "from": 0, "to": size - 1}
+    return Campaign.from_dict({**about, "variables": [{"name": "value", "grid": grid}]})
 
 
 def squared_errors(name: str, size: int, n: int, seeds: Sequence[int], ways: Sequence[str]) -> list[Row]:

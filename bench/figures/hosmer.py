@@ -42,7 +42,7 @@ STYLE: dict[str, Any] = {
 
 def curve_noise(epsilon: float, seeds: Sequence[int]) -> tuple[Floats, Floats]:
     """One server's noise for our curves and for Algorithm 2's, as many as seeds; simulated, which is quick for many."""
-    bits = campaign("paper-tree", epsilon).grid.bits
+    bits = campaign("paper-tree", epsilon).variable.index_bits
     part = epsilon / (bits + 9)
     rng = np.random.default_rng([seeds[0], round(1000 * epsilon)])
     specs = campaign("slice-tree", epsilon), campaign("paper-tree", part * (bits + 1), ("all",))
@@ -53,13 +53,13 @@ def curve_noise(epsilon: float, seeds: Sequence[int]) -> tuple[Floats, Floats]:
 def algorithm_2(data: Scored, epsilon: float, seed: int, noise: Floats) -> Groups:
     """The budget is split as in the paper: L + 1 parts for the curve, 8 for observed and expected counts."""
     spec = campaign("paper-tree", epsilon)
-    size, bits = spec.grid.size, spec.grid.bits
+    size, bits = spec.variable.grid.size, spec.variable.index_bits
     part = epsilon / (bits + 9)
     exact = release.exact(data)
     pooled = exact.counts[STRATA[0]] + exact.counts[STRATA[1]]
     curve = pooled + noise[:size]
     ends = calibration.even_ends(smooth.isotonic(curve, data.labels.size), GROUPS)
-    upper = spec.grid.thresholds(ends)
+    upper = spec.variable.grid.thresholds(ends)
     asked = score_groups.read_groups(spec, ScoreGroupsQuery(upper_ends=upper.tolist(), epsilon=8 * part))
     source = add_noise.NoiseKey(seed.to_bytes(32, "little"), 0, bytes(96), spec)
     counts = field.decode(add_noise.noisy_score_groups(RawShare(field.encode(data.counts)), source, asked)).reshape(

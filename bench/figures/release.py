@@ -36,7 +36,7 @@ def papers_roc(data: Scored, epsilon: float, seed: int, how: str) -> Roc:
     truth, n = exact(data), data.labels.size
     spec, curves = campaign("paper-tree", epsilon), []
     for number, stratum in enumerate(STRATA):
-        raw = truth.counts[stratum] + tree("paper-tree", epsilon / 2, ("all",), seed, number)[: spec.grid.size]
+        raw = truth.counts[stratum] + tree("paper-tree", epsilon / 2, ("all",), seed, number)[: spec.variable.grid.size]
         curves.append(Curve(spec, (stratum,), n, raw, _smoothed(raw, n, SHORT[how]), SHORT[how]))
     return Roc(*curves)
 

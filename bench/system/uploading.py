@@ -22,7 +22,7 @@ def new_campaign(bits: int, **changes: object) -> Campaign:
         "id": secrets.token_bytes(32),
         "title": "bench",
         "question": "bench",
-        "grid": grid,
+        "variables": [{"name": "value", "grid": grid}],
         "epsilon": 1.0,
     }
     fields |= {"server_commitments": commitments(fields["id"]), "check_keys": False}

@@ -117,7 +117,7 @@ def upload_header(data: bytes, campaign: Campaign, server: int) -> UploadHeader:
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
     magic, version, given_server, kind, zero, digest, wave, count, people, *sizes = _UPLOAD.unpack_from(data)
-    expected, contribution = campaign.key_type(server), Contribution(campaign.scheme, wave=wave)
+    expected, contribution = campaign.key_type(server), Contribution(campaign.variable.scheme, wave=wave)
     if magic != b"FSSU" or version != UPLOAD_VERSION:
         raise InvalidUpload(f"this is not an upload of version {UPLOAD_VERSION}")
     check_digest(campaign.digest, digest)

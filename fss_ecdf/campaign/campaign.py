@@ -8,13 +8,16 @@ every upload, query and answer.
 ... question = "How is the last HbA1c value (in %) of your patients distributed?"
 ... epsilon = 1.0
 ... strata = ["no event", "event"]
-... [grid]
+... [[variables]]
+... name = "HbA1c"
+... unit = "%"
+... [variables.grid]
 ... kind = "linear"
 ... from = 3.0
 ... to = 15.0
 ... step = 0.1
 ... ''', id=bytes(32))
->>> campaign.grid.size, campaign.bits, campaign.total_epsilon
+>>> campaign.variable.size, campaign.bits, campaign.total_epsilon
 (121, 8, 1.0)
 >>> placed = campaign.to_positions([7.05, 41.0], ["event", "no event"])
 >>> placed.positions, placed.above
@@ -54,19 +57,20 @@ from fss_ecdf.campaign.error_text import listed
 from fss_ecdf.campaign.errors import DigestMismatch, InvalidCampaign
 from fss_ecdf.campaign.fields import PLAIN, Name, Time
 from fss_ecdf.campaign.fields import TIME_FORMAT as TIME_FORMAT
-from fss_ecdf.campaign.grid import MAX_BITS, Grid
+from fss_ecdf.campaign.grid import MAX_BITS
 from fss_ecdf.campaign.hpke import PUBLIC_KEY_BYTES, Kem
 from fss_ecdf.campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from fss_ecdf.campaign.noise.registry import summed
 from fss_ecdf.campaign.parsing import explain, parse_json, parse_toml
 from fss_ecdf.campaign.strata import arms, check_strata, check_survival, number, numbers
+from fss_ecdf.campaign.variable import Variable, Variables
 from fss_ecdf.campaign.waves import Waves
 from fss_ecdf.campaign.waves import check as check_waves
 
 ID_BYTES = 32
 DIGEST_BYTES = 32
 MAX_UPLOADS = 100_000_000
-_DIGEST_CONTEXT = b"fss-ecdf campaign 6\n"
+_DIGEST_CONTEXT = b"fss-ecdf campaign 7\n"
 
 
 def new_id(rand: Callable[[int], bytes]) -> bytes:
@@ -104,15 +108,11 @@ class Campaign(BaseModel):
     id: Id
     title: Name
     question: Annotated[str, Field(min_length=1, max_length=2000), PLAIN]
-    unit: Annotated[str, Field(max_length=40), PLAIN] = ""
-    value_name: Annotated[str, Field(max_length=80), PLAIN] = ""
     kind: Literal["distribution", "survival"] = "distribution"
-    grid: Grid
+    variables: Variables
     strata: Names = ("all",)
     epsilon: float = Field(gt=0, allow_inf_nan=False)
     reserve: float = Field(default=0.0, ge=0, le=MAX_EPSILON, allow_inf_nan=False)
-    mechanism: Literal["slice-tree", "paper-tree", "paper-tree-exact"] = "slice-tree"
-    scheme: Literal["dcf", "dpf"] = "dcf"
     min_uploads: int = Field(default=100, ge=1, le=MAX_UPLOADS)
     max_uploads: int = Field(default=1_000_000, ge=1, le=MAX_UPLOADS)
     max_values_per_person: int = Field(default=1, ge=1, le=1_000_000)
@@ -143,13 +143,15 @@ class Campaign(BaseModel):
                 f"keys are checked up to {MAX_CHECKED_BITS} bits; grid and strata need {self.bits}. "
                 "Say check_keys = false, which parties and analysts will see, or choose a coarser grid"
             )
-        if self.bits > (most := SCHEMES[self.scheme].max_bits):
+        scheme = self.variable.scheme
+        if self.bits > (most := SCHEMES[scheme].max_bits):
             raise ValueError(
-                f"scheme {self.scheme} evaluates whole domains, of at most {most} bits; this one has {self.bits}"
+                f"scheme {scheme} evaluates whole domains, of at most {most} bits; this one has {self.bits}"
             )
         if self.kind == "survival":
             check_survival(self.strata)
-            if self.grid.values == "date" or self.grid.thresholds(np.zeros(1, np.int64))[0] < 0:
+            grid = self.variable.grid
+            if grid.values == "date" or grid.thresholds(np.zeros(1, np.int64))[0] < 0:
                 raise ValueError("times of survival are numbers from 0 on: days since the start, not dates")
         _ = self.noise, self.digest
         return self
@@ -165,8 +167,14 @@ class Campaign(BaseModel):
         if self.waves is not None:
             check_waves(self.waves, self)
             for epsilon in self.waves.milestones.values():
-                summed(self.mechanism, self.bits, ((epsilon, 1),), self.max_values_per_person)
+                summed(self.variable.mechanism, self.bits, ((epsilon, 1),), self.max_values_per_person)
         return self
+
+    @property
+    def variable(self) -> Variable:
+        """The campaign's only variable: what code reads that does not take a `Variable` as an argument."""
+        (only,) = self.variables
+        return only
 
     @property
     def arms(self) -> dict[str, tuple[str, str]]:
@@ -179,8 +187,8 @@ class Campaign(BaseModel):
 
     @property
     def bits(self) -> int:
-        """Bits of a position: the stratum in front, the index on the grid behind."""
-        return self.stratum_bits + self.grid.bits
+        """Bits of a position: the stratum in front, the variable's index behind."""
+        return self.stratum_bits + self.variable.index_bits
 
     @property
     def total_epsilon(self) -> float:
@@ -214,13 +222,18 @@ class Campaign(BaseModel):
 
     @property
     def noise_parts(self) -> tuple[tuple[float, int], ...]:
-        """The epsilon of each release that the counts are the sum of, and how many there are of it."""
-        return ((self.epsilon, 1),)
+        """The variable's epsilon in each release that the counts are the sum of, and how many there are of it."""
+        return self._of_variable(((self.epsilon, 1),))
+
+    def _of_variable(self, parts: Sequence[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+        """The part of each epsilon that the variable has by its weight."""
+        fraction = self.variable.weight / sum(variable.weight for variable in self.variables)
+        return tuple((epsilon * fraction, count) for epsilon, count in parts)
 
     @cached_property
     def noise(self) -> Mechanism:
         """One server's noise."""
-        return summed(self.mechanism, self.bits, self.noise_parts, self.max_values_per_person)
+        return summed(self.variable.mechanism, self.bits, self.noise_parts, self.max_values_per_person)
 
     def released(self, parts: Sequence[tuple[float, int]]) -> "ReleasedCampaign":
         """This campaign as a sum of releases has it; `parts` are their epsilon, and how many there are of each."""
@@ -237,7 +250,7 @@ class Campaign(BaseModel):
 
     def key_type(self, server: int) -> KeyType:
         """What the keys of one server must be. The binder is the campaign's random id."""
-        return key_type(self.scheme, self.bits, server, self.id)
+        return key_type(self.variable.scheme, self.bits, server, self.id)
 
     def stratum(self, name: str) -> int:
         return number(self.strata, name)
@@ -249,16 +262,17 @@ class Campaign(BaseModel):
     def position(self, stratum: int | NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]: ...
 
     def position(self, stratum: int | NDArray[np.int64], index: int | NDArray[np.int64]) -> int | NDArray[np.int64]:
-        """Where the count of a stratum at a grid index is read; index -1 is the end of what comes before it."""
-        return (stratum << self.grid.bits) + index
+        """Where the count of a stratum at an index is read; index -1 is the end of what comes before it."""
+        return (stratum << self.variable.index_bits) + index
 
     def strata_and_indices(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The stratum and the grid index of each position: what `position` puts together."""
-        return positions >> self.grid.bits, positions & ((1 << self.grid.bits) - 1)
+        """The stratum and the index of each position: what `position` puts together."""
+        bits = self.variable.index_bits
+        return positions >> bits, positions & ((1 << bits) - 1)
 
     def to_positions(self, values: Values, strata: Strata | None = None, *, first_row: int = 1) -> Positions:
         """A party's values, and their strata where there is more than one, as positions."""
-        placed = self.grid.to_indices(values, first_row)
+        placed = self.variable.to_indices(values, first_row)
         count = placed.index.size
         names = None if strata is None else named(strata, count)
         positions = self.position(numbers(self.strata, names, count, first_row), placed.index)
@@ -326,7 +340,7 @@ class ReleasedCampaign(Campaign):
 
     @property
     def noise_parts(self) -> tuple[tuple[float, int], ...]:
-        return self.parts
+        return self._of_variable(self.parts)
 
     @cached_property
     def canonical(self) -> bytes:

@@ -103,8 +103,8 @@ def free_text_lines(campaign: "Campaign", **more: str) -> list[str]:
     """
     width = min(100, max(40, shutil.get_terminal_size().columns)) - 18
     strata = listed(campaign.strata, ", ") if len(campaign.strata) > 1 else ""
-    texts = {"title": campaign.title, "question": campaign.question, "value": campaign.value_name}
-    texts |= {"unit": campaign.unit, "strata": strata, **more}
+    texts = {"title": campaign.title, "question": campaign.question, "variable": campaign.variable.name}
+    texts |= {"unit": campaign.variable.unit, "strata": strata, **more}
     lines = ["  written by whoever made the campaign:"]
     for name, text in texts.items():
         if not text:

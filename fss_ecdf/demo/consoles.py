@@ -11,10 +11,12 @@ from fss_ecdf.demo.programs import Servers
 OPEN = """
 title = "Waiting time"
 question = "How many days did you wait for your operation?"
-unit = "days"
 epsilon = 1.0
 min_uploads = 1
-[grid]
+[[variables]]
+name = "waiting time"
+unit = "days"
+[variables.grid]
 kind = "linear"
 values = "integer"
 from = 0

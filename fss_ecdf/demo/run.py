@@ -44,7 +44,10 @@ reserve = 0.5
 strata = ["{STRATA[0]}", "{STRATA[1]}"]
 min_uploads = 1000
 
-[grid]
+[[variables]]
+name = "predicted risk"
+
+[variables.grid]
 kind = "linear"
 from = 0.0
 to = 1.0
@@ -198,7 +201,7 @@ def _line(name: str, value: str, span: str, right: str) -> None:
 
 def _show_bytes(sent: int, campaign: Campaign, patients: Patients) -> None:
     """HTTP bodies: ours as the servers logged them, those of the pointwise scheme by its formula."""
-    thresholds, each = len(STRATA) * campaign.grid.size, len(patients) / patients.hospitals
+    thresholds, each = len(STRATA) * campaign.variable.grid.size, len(patients) / patients.hospitals
     alone = 2 * pointwise.party_bytes(thresholds)
     print(f"\na hospital sent {sent / patients.hospitals / 1e3:.0f} kB, once, for about {each:.0f} patients, and left")
     print(f"asked for the same {thresholds} numbers one by one, it would stay online for {thresholds} rounds, and send")

@@ -31,8 +31,6 @@ COMMANDS = ("trend --plot trend.png",)
 CAMPAIGN = """\
 title = "Waiting time for hip replacement"
 question = "How many days did each of your patients wait, from referral to operation?"
-unit = "days"
-value_name = "waiting time"
 epsilon = 1.0
 min_uploads = 50
 
@@ -48,7 +46,11 @@ epsilon = 0.5
 through = "end"
 epsilon = 0.5
 
-[grid]
+[[variables]]
+name = "waiting time"
+unit = "days"
+
+[variables.grid]
 kind = "linear"
 values = "integer"
 from = 0

@@ -21,7 +21,7 @@ _SECONDS = 0.2  # that a measurement should take
 def lines(campaign: Campaign, wanted: list[int] | None, proportions: list[float] | None = None) -> Iterator[str]:
     """All of it, as an operator reads it; for min_uploads and ten times as many, if no n is wanted."""
     expected = wanted or [campaign.min_uploads, 10 * campaign.min_uploads]
-    grid, unit = campaign.grid, f" {campaign.unit}" if campaign.unit else ""
+    grid, unit = campaign.variable.grid, f" {campaign.variable.unit}" if campaign.variable.unit else ""
     yield f"{campaign.title}: this is a valid campaign"
     yield f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
     yield f"  strata    {len(campaign.strata)}, together 2^{campaign.bits} positions"
@@ -64,11 +64,13 @@ def _table(campaign: Campaign, found: list[ExpectedErrors]) -> Iterator[str]:
 
 def quantile_words(campaign: Campaign, of: ExpectedErrors) -> str:
     """In the value's own unit where the grid is even, else in steps."""
-    if of.quantile_steps > campaign.grid.size / 4:
+    if of.quantile_steps > campaign.variable.grid.size / 4:
         return "cannot be told"
-    if campaign.grid.kind == "linear" and campaign.grid.values != "date":
-        return f"{of.quantile_steps * campaign.grid.step:.3g} {campaign.unit}".rstrip()
-    return f"{of.quantile_steps:.1f} steps" if campaign.grid.kind != "linear" else f"{of.quantile_steps:.1f} days"
+    if campaign.variable.grid.kind == "linear" and campaign.variable.grid.values != "date":
+        return f"{of.quantile_steps * campaign.variable.grid.step:.3g} {campaign.variable.unit}".rstrip()
+    return (
+        f"{of.quantile_steps:.1f} steps" if campaign.variable.grid.kind != "linear" else f"{of.quantile_steps:.1f} days"
+    )
 
 
 def costs(campaign: Campaign, expected: list[int]) -> Iterator[str]:
@@ -89,12 +91,12 @@ def costs(campaign: Campaign, expected: list[int]) -> Iterator[str]:
 
 def quantile_questions(campaign: Campaign) -> int:
     """At most: five searches for each level, for itself and both ends of two intervals, one point a bit, in batches."""
-    return 1 + campaign.grid.bits * -(-5 * LEVELS // POINTS)
+    return 1 + campaign.variable.index_bits * -(-5 * LEVELS // POINTS)
 
 
 def _measured(campaign: Campaign, points: int | None) -> float:
     """Seconds for one key: the whole domain, or so many points."""
-    scheme = SCHEMES[campaign.scheme]
+    scheme = SCHEMES[campaign.variable.scheme]
     count, domain = 8, 1 << campaign.bits
     while True:
         rand = os.urandom(count * RAND_BYTES)
@@ -114,7 +116,7 @@ def questions(campaign: Campaign, best: ExpectedErrors) -> Iterator[tuple[str, s
     """Each with yes, or why not and what to change."""
     small, two = not asked_by_points(campaign), len(campaign.strata) == 2
     shrink = f"no: {_smaller(campaign)}"
-    if not SCHEMES[campaign.scheme].is_cumulative and not small:
+    if not SCHEMES[campaign.variable.scheme].is_cumulative and not small:
         yield "anything at all", f'no: {_smaller(campaign)}; or take scheme = "dcf", which answers points'
         return
     clear = best.total_share < 0.5
@@ -140,8 +142,8 @@ def _calibration(campaign: Campaign) -> str:
     """Why scores cannot be compared with outcomes; nothing if they can."""
     if len(campaign.strata) < 2:
         return "no: it needs two strata, without and with the event"
-    ends = campaign.grid.thresholds(np.array([0, campaign.grid.size - 1]))
-    if campaign.grid.values != "float" or ends[0] < 0 or ends[1] > 1:
+    ends = campaign.variable.grid.thresholds(np.array([0, campaign.variable.grid.size - 1]))
+    if campaign.variable.grid.values != "float" or ends[0] < 0 or ends[1] > 1:
         return "no: values are not probabilities; a grid from 0 to 1 has them"
     return ""
 
@@ -150,7 +152,7 @@ def _smaller(campaign: Campaign) -> str:
     """How to get below the size up to which servers make whole curves."""
     most = 1 << (CURVE_BITS - campaign.stratum_bits)
     why = f"2^{campaign.bits} positions are more than 2^{CURVE_BITS}"
-    grid = campaign.grid
+    grid = campaign.variable.grid
     if grid.kind == "linear":
         first, last = grid.thresholds(np.array([0, grid.size - 1]))
         return f"{why}; take a step of at least {_round_up((last - first) / (most - 1)):g}, or fewer strata"

@@ -22,10 +22,11 @@ def ask_campaign(ask: Ask) -> str:
     fields: dict[str, Any] = {
         "title": _until(ask, "A title: ", _text),
         "question": _until(ask, "What are the parties asked, in one sentence? ", _text),
-        "value_name": ask("What is the number called, on axes? (may be empty) ", _NOBODY),
-        "unit": ask("In which unit? (may be empty) ", _NOBODY),
     }
-    fields = {name: value for name, value in fields.items() if value}
+    variable: dict[str, Any] = {"name": _until(ask, "What is the number called, on axes and in tables? ", _text)}
+    unit = ask("In which unit? (may be empty) ", _NOBODY)
+    if unit:
+        variable["unit"] = unit
     fields["epsilon"] = _until(ask, "Epsilon, the privacy a party gives up; 1 is usual: [1] ", _epsilon)
     strata = ask("Groups that are told apart, separated by commas, like no event, event: (may be empty) ", _NOBODY)
     if strata:
@@ -33,7 +34,7 @@ def ask_campaign(ask: Ask) -> str:
     fields["min_uploads"] = _until(ask, "How many values must there be before anything is published? [100] ", _whole)
     while True:
         try:
-            fields["grid"] = _grid(ask)
+            fields["variables"] = [{**variable, "grid": _grid(ask)}]
             Campaign.from_dict({**fields, "id": bytes(32)})
         except InvalidCampaign as problem:
             ask(f"this is no campaign: {problem.detail}. Press enter to give the grid again ", _NOBODY)

@@ -324,7 +324,7 @@ def export(args: argparse.Namespace) -> int:
         for number, stratum in enumerate(campaign.strata):
             path = f"/v1/campaigns/{args.id}/curve"
             about: dict[str, Any] = {"params": {"stratum": stratum}, "headers": headers}
-            text = remotes[0].call("GET", path, most=80 * (campaign.grid.size + 1), **about).text
+            text = remotes[0].call("GET", path, most=80 * (campaign.variable.grid.size + 1), **about).text
             (args.out / f"curve-{number}.csv").write_text(text)
     print(f"wrote campaign.toml and {len(campaign.strata)} curve(s) into {args.out}")
     return OK

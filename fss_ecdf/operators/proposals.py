@@ -84,7 +84,7 @@ def read_proposal(path: Path) -> Proposal:
 
 def describe(proposal: Proposal) -> list[str]:
     """What an operator agrees to: numbers first, then what was written by hand."""
-    campaign, grid = proposal.campaign, proposal.campaign.grid
+    campaign, grid = proposal.campaign, proposal.campaign.variable.grid
     admission = {
         "open": "whoever has the one upload token, which the proposer gives out",
         "invited": f"{len(proposal.invitations)} parties with an invitation each, for "

@@ -34,8 +34,8 @@ MOST_BYTES = 150_000
 
 def party_page(campaign: Campaign, urls: list[str], *, organiser: str = "", contact: str = "") -> str:
     """The page for a campaign whose addresses at server 0 and 1 these are; who organises it stands on the page only."""
-    if campaign.scheme != "dcf":
-        raise InvalidCampaign(f"the page makes keys of scheme dcf only; this campaign has {campaign.scheme}")
+    if campaign.variable.scheme != "dcf":
+        raise InvalidCampaign(f"the page makes keys of scheme dcf only; this campaign has {campaign.variable.scheme}")
     if campaign.kem != "x25519":
         raise InvalidCampaign(
             f"browsers cannot encrypt with {campaign.kem}, which this campaign requires: parties use fss-dealer"

@@ -99,9 +99,9 @@ async def curve(
     publisher, asked, question = await _question(cid, request, stratum, ReleaseSelector(wave, through, pooled))
     for of in asked:
         await publisher.need_whole(of)
-    accept, grid = request.headers.get("accept", ""), question.campaign.grid
+    accept, grid = request.headers.get("accept", ""), question.campaign.variable.grid
     padded = "application/x-npy" in accept
-    counts = await question.counts(np.arange(1 << grid.bits if padded else grid.size))
+    counts = await question.counts(np.arange(1 << question.campaign.variable.index_bits if padded else grid.size))
     async with server_of(request).limits.writing:
         whole = await asyncio.to_thread(_curve, question, counts, accept)
     hold(request, len(whole.body))

@@ -38,7 +38,13 @@ _CAMPAIGN_EXAMPLE = {
         "title": "Waiting time",
         "question": "How many days did your patient wait?",
         "epsilon": 1.0,
-        "grid": {"kind": "linear", "values": "integer", "from": 0, "to": 730, "step": 1},
+        "variables": [
+            {
+                "name": "waiting time",
+                "unit": "days",
+                "grid": {"kind": "linear", "values": "integer", "from": 0, "to": 730, "step": 1},
+            }
+        ],
     },
     "upload_token": "0" * 64,
 }

@@ -91,7 +91,9 @@ class Uploads:
         data, width = np.fromfile(path, np.uint8), row_bytes(campaign)
         if data.size % width:
             raise Wrong(server, f"{path.name} does not hold whole uploads of {width} bytes")
-        return Uploads(data.reshape(-1, width), campaign.key_type(server), Contribution(campaign.scheme, wave=wave))
+        return Uploads(
+            data.reshape(-1, width), campaign.key_type(server), Contribution(campaign.variable.scheme, wave=wave)
+        )
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -131,7 +131,7 @@ class ReleaseAudit:
     @property
     def _source(self) -> add_noise.NoiseKey:
         said = self._said
-        bound = covers(self.campaign.id, said.checksum, said.keys)
+        bound = covers(self.campaign.id, self.campaign.variable.name, said.checksum, said.keys)
         return add_noise.NoiseKey(self.export.noise_secret(self.name), self.server, bound, self.campaign)
 
     @cached_property
@@ -158,7 +158,7 @@ class ReleaseAudit:
         if positions == "all":
             return self._curve
         at = np.array(positions, np.int64)
-        by_points = SCHEMES[self.campaign.scheme].is_cumulative and len(self.release.parts) == 1
+        by_points = SCHEMES[self.campaign.variable.scheme].is_cumulative and len(self.release.parts) == 1
         if not by_points or self.campaign.bits <= _WHOLE_BITS:
             return self._curve[at]
         (part,) = self.release.parts

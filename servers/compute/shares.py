@@ -43,7 +43,7 @@ async def share_at(keys: KeyBatch, positions: NDArray[np.int64], gone: Gone) -> 
 
 def share_of(campaign: Campaign, keys: KeyBatch) -> RawShare:
     """The share of these keys at every position, at once."""
-    scheme = SCHEMES[campaign.scheme]
+    scheme = SCHEMES[campaign.variable.scheme]
     return RawShare(scheme.curve(scheme.sum_over_domain(keys)))
 
 

@@ -117,7 +117,7 @@ class Sum:
         self.save()
 
     def curve(self, campaign: Campaign) -> RawShare:
-        return RawShare(SCHEMES[campaign.scheme].curve(self.total))
+        return RawShare(SCHEMES[campaign.variable.scheme].curve(self.total))
 
 
 async def complete(file: KeyFile, executor: Executor, report: Report) -> Sum:

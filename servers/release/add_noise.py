@@ -67,8 +67,8 @@ def sums(share: RawShare, source: NoiseKey, query: SumQuery, used: NDArray[np.in
 
 def _columns(share: RawShare, campaign: Campaign) -> list[Words]:
     """For every cell of the grid: negatives, positives, and both weighted by one minus the score and by the score."""
-    whole, size = share.open_for_noise(), campaign.grid.size
-    scores = np.rint(campaign.grid.all_thresholds * SCORE_UNIT).astype(np.uint64)
+    whole, size = share.open_for_noise(), campaign.variable.grid.size
+    scores = np.rint(campaign.variable.grid.all_thresholds * SCORE_UNIT).astype(np.uint64)
     cells = []
     for stratum in (0, 1):
         at = campaign.position(stratum, np.arange(-1, size))

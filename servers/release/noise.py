@@ -35,7 +35,7 @@ from fss_ecdf.campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechani
 from fss_ecdf.campaign.noise.tables import Floats, Table, build, joint_weights, tilt
 
 SEED_BYTES = 32
-_SET_SECRET = b"fss-ecdf noise secret 1\n"
+_SET_SECRET = b"fss-ecdf noise secret 2\n"
 
 Counts = NDArray[np.int64]
 Draws = NDArray[np.uint64]
@@ -45,13 +45,13 @@ _ULP = 2.0**-53
 _CELLS = 1 << 19
 
 
-def covers(campaign: bytes, key_set: bytes, key_file: bytes) -> bytes:
-    """What a server's noise is bound to: the campaign, the checksum of the ids, and the digest of this server's keys.
+def covers(campaign: bytes, variable: str, key_set: bytes, key_file: bytes) -> bytes:
+    """What a server's noise is bound to: campaign, variable, the checksum of the ids, and the digest of its keys.
 
     Other content, after a wrong restore or by a dishonest peer, never meets the same noise: two releases of different
     sets are independent, and their difference is as well hidden as each of them.
     """
-    return campaign + key_set + key_file
+    return campaign + hashlib.sha256(variable.encode()).digest() + key_set + key_file
 
 
 def set_secret(seed: bytes, covered: bytes) -> bytes:

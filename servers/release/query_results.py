@@ -54,7 +54,7 @@ class Query:
             "digest": c.digest,
             "n": self.n,
             "epsilon": c.epsilon,
-            "mechanism": c.mechanism,
+            "mechanism": c.variable.mechanism,
             "check_keys": c.check_keys,
             "stratum": self.stratum,
             "releases": list(self.releases),
@@ -69,13 +69,13 @@ def _errors(campaign: Campaign, stratum: str, index: Index) -> Floats:
 
 def curve_errors(campaign: Campaign) -> dict[str, Floats]:
     """The standard errors of every stratum's curve."""
-    index = np.arange(campaign.grid.size)
+    index = np.arange(campaign.variable.grid.size)
     return {stratum: _errors(campaign, stratum, index) for stratum in campaign.strata}
 
 
 async def ecdf(question: Query, at: list[str]) -> EcdfResponse:
     """Counts at any thresholds. Between thresholds of the grid the curve is flat."""
-    grid = question.campaign.grid
+    grid = question.campaign.variable.grid
     index = await asyncio.to_thread(grid.index_at, at)
     thresholds: list[Threshold] = [text if grid.values == "date" else float(text) for text in at]
     counts = await question.counts(index)
@@ -105,7 +105,7 @@ def _columns(question: Query, counts: Counts) -> Iterator[tuple[list[Threshold],
     """Thresholds, counts and standard errors, some at a time."""
     for start in range(0, counts.size, STEP):
         index = np.arange(start, min(start + STEP, counts.size))
-        yield question.campaign.grid.labels(index), counts[index].tolist(), question.errors(index)
+        yield question.campaign.variable.grid.labels(index), counts[index].tolist(), question.errors(index)
 
 
 def _answer(question: Query, thresholds: list[Threshold], counts: Counts, errors: list[float]) -> EcdfResponse:

@@ -268,7 +268,7 @@ class ReleaseService:
     async def _few_points(self, of: ReleaseState, positions: Positions) -> KeyBatch:
         """The keys, if these points can be answered from them without keeping others waiting."""
         await self._refresh(of)
-        by_points = SCHEMES[of.campaign.scheme].is_cumulative
+        by_points = SCHEMES[of.campaign.variable.scheme].is_cumulative
         if not by_points:
             self._require_small(of, "point keys (dpf) are evaluated up to 2^{}")
         if not by_points or of.sealed.key_file is None:

@@ -60,10 +60,10 @@ def read_groups(campaign: Campaign, query: ScoreGroupsQuery) -> ScoreGroupQuery:
             f"epsilon must be at least {MIN_EPSILON_EACH} for each of the {campaign.max_values_per_person} values of a "
             "person"
         )
-    ends = campaign.grid.index_at([float(x) for x in query.upper_ends])
+    ends = campaign.variable.grid.index_at([float(x) for x in query.upper_ends])
     if not ends.size or not (np.diff(np.concatenate([[-1], ends])) > 0).all():
         raise InvalidQuery("the upper ends of groups must increase by at least one step of the grid")
-    taus = campaign.grid.thresholds(np.array([0, campaign.grid.size - 1]))
+    taus = campaign.variable.grid.thresholds(np.array([0, campaign.variable.grid.size - 1]))
     if taus[0] < 0 or taus[1] > 1:
         raise InvalidQuery("groups need a grid of scores between 0 and 1")
     return ScoreGroupQuery(campaign, query, ends)

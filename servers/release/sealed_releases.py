@@ -109,7 +109,7 @@ def source(server: int, release: SealedRelease) -> add_noise.NoiseKey:
     entry, sealed = release.entry, release.sealed
     if sealed.key_file is None:
         raise NotReady("the keys are not ready yet", retry_after=2)
-    bound = covers(entry.campaign.id, sealed.checksum, sealed.key_file)
+    bound = covers(entry.campaign.id, entry.campaign.variable.name, sealed.checksum, sealed.key_file)
     return add_noise.NoiseKey(set_secret(entry.noise_seed, bound), server, bound, release.campaign)
 
 

@@ -122,10 +122,10 @@ def true_of_population(case: Case) -> dict[str, float]:
 
 def _true(case: Case, cells: Array) -> dict[str, float]:
     spec, _ = population(case)
-    size, x = spec.grid.size, spec.grid.all_thresholds
+    size, x = spec.variable.grid.size, spec.variable.grid.all_thresholds
     if len(spec.strata) == 1:
         return true_values(cells[:size], x)
-    start = 1 << spec.grid.bits
+    start = 1 << spec.variable.index_bits
     return true_scores(cells[:size], cells[start : start + size], x, lambda no, yes: _slopes(x, no, yes))
 
 
@@ -164,7 +164,7 @@ def _bands(case: Case, release: Release, cells: Array) -> Held:
         name = "band" if stratum is None else "band of a stratum"
         held[name] = {}
         for kind, people in (("noise", cells), ("population", shares)):
-            parts = people.reshape(1 << spec.stratum_bits, -1)[:, : spec.grid.size]
+            parts = people.reshape(1 << spec.stratum_bits, -1)[:, : spec.variable.grid.size]
             f = np.cumsum(parts[spec.stratum(stratum)] if stratum else parts.sum(axis=0))
             low, high = release.curve(stratum).band(interval=kind)  # type: ignore[arg-type]
             held[name][kind] = _between(low, f / f[-1], high)

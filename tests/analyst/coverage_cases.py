@@ -76,7 +76,7 @@ def population(case: Case) -> tuple[Campaign, Array]:
 def _scores(case: Case) -> tuple[Campaign, Array]:
     """A calibrated model; `ties`: five scores, `rare`: 8 % positives, `tiny`: 2 % of them, and not calibrated."""
     spec = campaign(grid=SCORES, strata=["no", "yes"], epsilon=case.epsilon, mechanism=case.mechanism)
-    tau = spec.grid.all_thresholds
+    tau = spec.variable.grid.all_thresholds
     middle = np.clip(tau, 0.005, 0.995)
     shares = middle * (1 - middle) ** 3 if case.kind != "rare" else middle**0.2 * (1 - middle) ** 13
     if case.kind == "ties":
@@ -118,7 +118,7 @@ def _trial(case: Case) -> tuple[Campaign, Array]:
     strata = [f"{arm}: {status}" for arm in ("placebo", "drug") for status in ("event", "censored")]
     grid = {"kind": "linear", "values": "integer", "from": 1, "to": 120}
     spec = campaign(kind="survival", grid=grid, strata=strata, epsilon=case.epsilon, mechanism=case.mechanism)
-    whole, each = np.zeros(1 << spec.bits), 1 << spec.grid.bits
+    whole, each = np.zeros(1 << spec.bits), 1 << spec.variable.index_bits
     hazard, lost = 1 / 90, 1 / 200
     alive = 1.0
     for day in range(120):

@@ -111,7 +111,7 @@ def test_what_cannot_be_told_is_said() -> None:
 
 @pytest.fixture(scope="module")
 def large(pair: LivePair) -> tuple[Campaign, Any]:
-    campaign = new_campaign(grid=CENTS, strata=["no", "yes"], value_name="amount", unit="EUR", epsilon=5.0)
+    campaign = new_campaign(grid=CENTS, strata=["no", "yes"], name="amount", unit="EUR", epsilon=5.0)
     assert campaign.bits == 23
     values = np.random.default_rng(1).gamma(3.0, 2000.0, 600).round(2)
     pair.create(campaign)
@@ -193,7 +193,7 @@ def test_the_command_line_and_the_report(pair: LivePair, large: tuple[Campaign, 
 
 
 def test_a_report_of_points(pair: LivePair, tmp_path: Path) -> None:
-    campaign = new_campaign(grid={**CENTS, "to": 20000.0}, value_name="amount", unit="EUR", epsilon=5.0)
+    campaign = new_campaign(grid={**CENTS, "to": 20000.0}, name="amount", unit="EUR", epsilon=5.0)
     pair.create(campaign)
     values = np.random.default_rng(1).gamma(3.0, 2000.0, 300).round(2)
     pair.upload_values(campaign, campaign.to_positions(values).positions)

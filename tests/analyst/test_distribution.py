@@ -81,10 +81,10 @@ def test_values_between_thresholds_are_in_the_middle() -> None:
 
 def test_what_a_cell_stands_for() -> None:
     spec = campaign(grid={"kind": "linear", "values": "integer", "from": 0, "to": 20, "step": 10})
-    assert representatives(spec.grid).tolist() == [0.0, 5.5, 15.5]
-    assert representatives(spec.grid, on_grid=True).tolist() == [0.0, 10.0, 20.0]
+    assert representatives(spec.variable.grid).tolist() == [0.0, 5.5, 15.5]
+    assert representatives(spec.variable.grid, on_grid=True).tolist() == [0.0, 10.0, 20.0]
     days = campaign(grid={"kind": "linear", "values": "integer", "from": 3, "to": 9})
-    assert representatives(days.grid).tolist() == list(range(3, 10))
+    assert representatives(days.variable.grid).tolist() == list(range(3, 10))
 
 
 def test_bins_and_edges() -> None:

@@ -55,7 +55,7 @@ def two(no: Array, yes: Array) -> Array:
 def scored(n: int, epsilon: float, shape: Callable[[Array], Array], seed: int = 1) -> tuple[Campaign, Array, Array]:
     """A campaign and cells of a calibrated model."""
     spec = campaign(grid=SCORES, strata=["no", "yes"], epsilon=epsilon)
-    x = np.clip(spec.grid.all_thresholds, 0.005, 0.995)
+    x = np.clip(spec.variable.grid.all_thresholds, 0.005, 0.995)
     shares = shape(x) / shape(x).sum()
     drawn = np.random.default_rng(seed).multinomial(n, np.concatenate([shares * (1 - x), shares * x])).astype(float)
     return spec, drawn[:101], drawn[101:]
@@ -211,13 +211,13 @@ def test_what_is_shown_near_the_guard_holds(positives: int) -> None:
     at least 90 % hold (at least 100 of 300: a false alarm of 2e-2 at 95 %, by construction it is more). Before, 56 %
     of the scaled Brier scores did: those that noise had made large enough to be shown."""
     spec, rng = campaign(grid=SCORES, strata=["no", "yes"]), np.random.default_rng(3)
-    x = np.clip(spec.grid.all_thresholds, 0.005, 0.995)
+    x = np.clip(spec.variable.grid.all_thresholds, 0.005, 0.995)
     shares = x * (1 - x) ** 8, x**3 * (1 - x) ** 5
     no, yes = (
         rng.multinomial(n, p / p.sum()).astype(float)
         for n, p in zip((3000 - positives, positives), shares, strict=True)
     )
-    tau, n1 = spec.grid.all_thresholds, float(positives)
+    tau, n1 = spec.variable.grid.all_thresholds, float(positives)
     brier = (no @ tau**2 + yes @ (1 - tau) ** 2) / 3000
     right = {
         "scaled Brier score": 1 - brier / (n1 / 3000 * (1 - n1 / 3000)),
@@ -283,7 +283,7 @@ def test_the_power_of_hosmer_lemeshow_is_how_often_it_finds_a_wrong_slope() -> N
     errors)."""
     spec, no, yes = scored(2000, 4.0, lambda x: x * (1 - x) ** 3)
     foretold = next(releases(spec, two(no, yes), 1)).calibration(6).power
-    x = np.clip(spec.grid.all_thresholds, 0.005, 0.995)
+    x = np.clip(spec.variable.grid.all_thresholds, 0.005, 0.995)
     shares, logit = x * (1 - x) ** 3, np.log(x / (1 - x))
     rates = 1 / (1 + np.exp(-(0.6 * logit - 0.36)))
     both, rng, rejected = np.concatenate([shares * (1 - rates), shares * rates]), np.random.default_rng(5), []
@@ -298,7 +298,7 @@ def test_noise_does_not_flatten_the_calibration_slope() -> None:
     """n = 4238, epsilon 1, risks as in a heart study: 300 releases. The mean slope is the true one to 0.07; smoothed
     cells made it 0.09 too small. Where the noise is too large, no slope is told, and that is said."""
     spec, no, yes = scored(4238, 1.0, lambda x: x * (1 - x) ** 7)
-    right = fit(spec.grid.all_thresholds, no, yes, slope=True)[0][1]
+    right = fit(spec.variable.grid.all_thresholds, no, yes, slope=True)[0][1]
     slopes = [release.performance().regression()[1] for release in releases(spec, two(no, yes), 300)]
     assert np.nanmean([row.value for row in slopes]) == pytest.approx(right, abs=0.07)
     assert held(iter(slopes), right) >= 0.91

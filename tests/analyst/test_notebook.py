@@ -36,7 +36,7 @@ def released(campaign: Campaign, positions: Any) -> Release:
 
 @pytest.fixture(scope="module")
 def release() -> Release:
-    campaign = new_campaign(grid=SCORES, strata=["0", "1"], value_name="risk <b>", unit="%")
+    campaign = new_campaign(grid=SCORES, strata=["0", "1"], name="risk <b>", unit="%")
     scores, outcome = scored(4000, 4)
     return released(campaign, campaign.to_positions(pd.Series(scores), pd.Series(outcome.astype(int))).positions)
 

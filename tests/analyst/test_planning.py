@@ -28,7 +28,7 @@ def test_foretold_errors_are_those_measured(size: int, proportions: tuple[float,
     strata = [f"s{i}" for i in range(len(proportions))]
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": size - 1}
     spec = campaign(grid=grid, strata=strata, epsilon=epsilon)
-    cells = np.zeros((len(strata), 1 << spec.grid.bits))
+    cells = np.zeros((len(strata), 1 << spec.variable.index_bits))
     for part, share in zip(cells, proportions, strict=True):
         part[:size] = np.diff(np.floor(np.linspace(0, n * share, size + 1) + 0.5))
     counts = np.cumsum(np.pad(cells.ravel(), (0, (1 << spec.bits) - cells.size)))

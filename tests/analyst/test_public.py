@@ -22,8 +22,8 @@ def rows(spec: Campaign, seed: int = 1) -> np.ndarray:
     weights = np.zeros((5, 1 << spec.bits))
     rng = np.random.default_rng(seed)
     for number in range(len(spec.strata)):
-        start = number << spec.grid.bits
-        weights[:, start : start + spec.grid.size] = rng.normal(size=(5, spec.grid.size))
+        start = number << spec.variable.index_bits
+        weights[:, start : start + spec.variable.grid.size] = rng.normal(size=(5, spec.variable.grid.size))
     return weights
 
 
@@ -35,7 +35,11 @@ def test_conditioning_is_that_of_a_gaussian_written_out(name: str, strata: int) 
         strata=["a", "b", "c"][:strata],
         mechanism=name,
     )
-    facts, size, released = public_constraints.public_constraints(spec), 1 << spec.bits, strata << spec.grid.bits
+    facts, size, released = (
+        public_constraints.public_constraints(spec),
+        1 << spec.bits,
+        strata << spec.variable.index_bits,
+    )
     at = np.arange(size)
     prefixes = SERVERS * spec.noise.covariance(at[:, np.newaxis], at)
     steps = np.eye(size) - np.eye(size, k=-1)
@@ -64,7 +68,7 @@ def test_nobody_is_in_the_padding_and_everybody_somewhere(name: str) -> None:
         release = Release(spec, 500, release.published)
     adjusted = release.adjusted
     for number in range(3):
-        start = number << spec.grid.bits
+        start = number << spec.variable.index_bits
         assert adjusted[start + 127] - adjusted[start + 100] == pytest.approx(0, abs=1e-6)
     assert adjusted[-1] == pytest.approx(500, abs=1e-6)
     assert sum(release.totals.values()) == pytest.approx(500)

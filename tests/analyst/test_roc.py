@@ -18,7 +18,7 @@ def test_without_noise_it_is_scikit_learn(seed: int) -> None:
     roc = release.roc()
     fpr, tpr, thresholds = roc_curve(outcome, scores, drop_intermediate=False)
     # Ours calls positive who is above t, theirs who is at or above t: the next higher threshold of the grid.
-    tau = release.campaign.grid.all_thresholds
+    tau = release.campaign.variable.grid.all_thresholds
     at = [tau.size - int(np.searchsorted(tau, t)) for t in thresholds[1:]]
     assert roc.false_positive_rate[at] == pytest.approx(fpr[1:], abs=1e-12)
     assert roc.true_positive_rate[at] == pytest.approx(tpr[1:], abs=1e-12)

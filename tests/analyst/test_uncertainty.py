@@ -34,7 +34,7 @@ def test_sums_over_positions_have_the_covariance_of_their_parts(name: str) -> No
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_all_ways_to_an_error_agree(strata: list[str], name: str) -> None:
     spec = campaign(strata=strata, mechanism=name)
-    size, stratum = spec.grid.size, strata[-1]
+    size, stratum = spec.variable.grid.size, strata[-1]
     index = np.array([0, 7, 50, size - 1])
     member = (np.arange(size) <= index[:, np.newaxis]).astype(float)
     noise = uncertainty.CountNoise(spec, (stratum,))

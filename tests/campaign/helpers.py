@@ -3,20 +3,29 @@
 from typing import Any
 
 from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.variable import Variable
 
 LINEAR = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 
 def fields(**changes: Any) -> dict[str, Any]:
+    """Of a campaign with one variable, whose fields are given like the campaign's own; `...` leaves one out."""
+    one = {"name": "risk", "grid": LINEAR} | {
+        name: changes.pop(name) for name in Variable.model_fields & changes.keys()
+    }
     whole = {
         "id": bytes(range(32)),
         "title": "Risk score",
         "question": "What risk does the model give your patients?",
-        "grid": LINEAR,
+        "variables": [_given(one)],
         "epsilon": 1.0,
         "check_keys": False,
         **changes,
     }
+    return _given(whole)
+
+
+def _given(whole: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in whole.items() if value is not ...}
 
 

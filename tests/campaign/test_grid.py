@@ -19,7 +19,7 @@ Grids = LinearGrid | LogGrid | ExplicitGrid
 
 
 def grid(**spec: Any) -> Grids:
-    return campaign(grid=spec).grid
+    return campaign(grid=spec).variable.grid
 
 
 def brute_force(g: Grids, x: float) -> int:
@@ -119,8 +119,9 @@ def test_dates() -> None:
 
 def test_dates_as_toml_writes_them() -> None:
     head = 'title = "t"\nquestion = "q"\nepsilon = 1\n'
-    text = head + '[grid]\nkind = "explicit"\nvalues = "date"\nat = [2024-01-01, 2024-07-01]'
-    assert Campaign.from_toml(text, id=bytes(32)).grid.label(1) == "2024-07-01"
+    head += '[[variables]]\nname = "day"\n'
+    text = head + '[variables.grid]\nkind = "explicit"\nvalues = "date"\nat = [2024-01-01, 2024-07-01]'
+    assert Campaign.from_toml(text, id=bytes(32)).variable.grid.label(1) == "2024-07-01"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +205,7 @@ def test_thresholds_do_not_depend_on_the_callers_decimal_context() -> None:
 def test_whole_numbers_survive_a_round_trip(spec: dict[str, Any]) -> None:
     first = campaign(grid=spec)
     again = Campaign.from_json(first.to_json())
-    assert again.grid.all_thresholds.tobytes() == first.grid.all_thresholds.tobytes()
+    assert again.variable.grid.all_thresholds.tobytes() == first.variable.grid.all_thresholds.tobytes()
     assert again.digest == first.digest
 
 

@@ -22,20 +22,21 @@ def test_frozen_digest() -> None:
     times = {"opens": "2026-01-01T00:00:00Z", "closes": "2026-06-30T20:00:00+02:00"}
     frozen = campaign(strata=["no", "yes"], server_commitments=commitments, check_keys=True, **times)
     assert frozen.canonical.decode() == (
-        '{"admission":"open","check_keys":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,"grid":{"from":0.0,"kind":"linear",'
-        '"step":0.01,"to":1.0,"values":"float"},"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
-        '"kem":"x25519","kind":"distribution","max_uploads":1000000,"max_values_per_person":1,"mechanism":"slice-tree",'
+        '{"admission":"open","check_keys":true,"closes":"2026-06-30T18:00:00Z","epsilon":1.0,'
+        '"id":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",'
+        '"kem":"x25519","kind":"distribution","max_uploads":1000000,"max_values_per_person":1,'
         '"min_uploads":100,"opens":"2026-01-01T00:00:00Z",'
-        '"question":"What risk does the model give your patients?","reserve":0.0,"scheme":"dcf","seal":"by-agreement",'
+        '"question":"What risk does the model give your patients?","reserve":0.0,"seal":"by-agreement",'
         '"server_commitments":[{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
-        '"title":"Risk score","unit":"","value_name":"","waves":null}'
+        '"title":"Risk score","variables":[{"grid":{"from":0.0,"kind":"linear","step":0.01,"to":1.0,"values":"float"},'
+        '"mechanism":"slice-tree","name":"risk","scheme":"dcf","unit":"","weight":1.0}],"waves":null}'
     )
-    assert to_base64url(frozen.digest) == "oRJEZ6IwfKJNku5X42m_tudpD9wYfQWqr_A8xa31Q0U"
+    assert to_base64url(frozen.digest) == "8vlPfcaOczE6oRdv8jS7cwsnq4eo1V7FUd2rVwAmULc"
 
 
 text = st.text(st.characters(exclude_categories=["C", "Z", "M"]), min_size=1, max_size=40).filter(is_text)
@@ -72,6 +73,9 @@ def test_json_and_toml_are_the_same_campaign(**chosen: Any) -> None:
         {"strata": ["a", "b"]},
         {"epsilon": 2.0},
         {"reserve": 0.5},
+        {"name": "score"},
+        {"unit": "%"},
+        {"weight": 2.0},
         {"mechanism": "paper-tree"},
         {"scheme": "dpf"},
         {"min_uploads": 7},
@@ -101,6 +105,12 @@ def test_every_field_is_in_the_digest(change: dict[str, Any]) -> None:
         ({"epsilon": "1"}, "epsilon: Input should be a valid number"),
         ({"reserve": -1.0}, "reserve: Input should be greater than or equal to 0"),
         ({"mechanism": "magic"}, "mechanism: Input should be 'slice-tree', 'paper-tree' or 'paper-tree-exact'"),
+        ({"name": ...}, "variables.0.name: Field required"),
+        ({"name": ""}, "variables.0.name: String should have at least 1 character"),
+        ({"name": "x" * 81}, "variables.0.name: String should have at most 80 characters"),
+        ({"weight": 0.0}, "variables.0.weight: Input should be greater than 0"),
+        ({"variables": []}, "variables: a campaign has exactly one variable, this one 0"),
+        ({"variables": [{"name": name, "grid": LINEAR} for name in "ab"]}, "exactly one variable, this one 2"),
         ({"scheme": "xor"}, "scheme: Input should be 'dcf' or 'dpf'"),
         ({"strata": []}, "one or more different names"),
         ({"strata": ["a", "a"]}, "different names"),
@@ -159,7 +169,7 @@ def test_it_is_frozen() -> None:
 
 def test_positions_put_the_stratum_in_front() -> None:
     three = campaign(strata=["a", "b", "c"])
-    assert (three.grid.bits, three.stratum_bits, three.bits) == (7, 2, 9)
+    assert (three.variable.index_bits, three.stratum_bits, three.bits) == (7, 2, 9)
     placed = three.to_positions([0.0, 0.5, 1.0, 2.0], ["a", "b", "c", "c"])
     assert placed.positions.tolist() == [0, 128 + 50, 256 + 100, 256 + 100]
     assert placed.clipped == 1

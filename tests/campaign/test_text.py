@@ -46,7 +46,7 @@ def test_every_character_that_is_no_letter_mark_or_sign_is_forbidden() -> None:
 
 
 @pytest.mark.parametrize("bad", ["a\x1b[2Jb", "a\nb", "a\u202eb", "a\u200bb", "a\u2029b", "a\x9bb", "a\U000e0041b"])
-@pytest.mark.parametrize("field", ["title", "question", "unit", "value_name", "strata", "grid"])
+@pytest.mark.parametrize("field", ["title", "question", "unit", "name", "strata", "grid"])
 def test_no_text_of_a_campaign_takes_them(field: str, bad: str) -> None:
     days = {"kind": "linear", "values": "date", "from": f"2026-01-01{bad[1]}10:00", "to": "2026-12-31", "step": 1}
     values: dict[str, Any] = {"strata": ["no", bad], "grid": days}

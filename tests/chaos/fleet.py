@@ -189,7 +189,7 @@ class Play:
         """Sends to both until both have acknowledged, or one has refused for good."""
         while self._sending.is_set():
             strata = rng.choices(range(2), k=5)
-            index = np.array([rng.randrange(self._campaign.grid.size) for _ in strata])
+            index = np.array([rng.randrange(self._campaign.variable.grid.size) for _ in strata])
             positions = [int(self._campaign.position(s, i)) for s, i in zip(strata, index, strict=True)]
             both = envelopes(self._campaign, np.array(positions))
             ids = tuple(upload_id for upload_id, _, _ in upload_rows(both[0], self._campaign, 0)[1])
@@ -286,7 +286,7 @@ class Play:
             seed, covered = fleet.noise_secrets(role, campaign)
             curve = curve + NoiseTree(seed, server=role, covers=covered, mechanism=campaign.noise).curve()
         for number, stratum in enumerate(campaign.strata):
-            right = curve[campaign.position(number, np.arange(campaign.grid.size))]
+            right = curve[campaign.position(number, np.arange(campaign.variable.grid.size))]
             start = campaign.position(number, np.array([-1]))[0]
             right = right - (curve[start] if start >= 0 else 0)
             if model.answers[f"curve {stratum}"] != right.tolist():

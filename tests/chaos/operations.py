@@ -145,7 +145,7 @@ def new_batch(campaign: Campaign, count: int, rng: random.Random) -> Batch:
 
 
 def _positions(campaign: Campaign, count: int, rng: random.Random) -> list[int]:
-    strata, grid = len(campaign.strata), campaign.grid
+    strata, grid = len(campaign.strata), campaign.variable.grid
     return [(rng.randrange(strata) << grid.bits) + rng.randrange(grid.size) for _ in range(count)]
 
 

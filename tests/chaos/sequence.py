@@ -51,11 +51,16 @@ def new_campaign(rng: random.Random) -> Campaign:
         "check_keys": rng.random() < 0.5,
         "title": "chaos",
         "question": "Does it hold?",
-        "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": step},
+        "variables": [
+            {
+                "name": "value",
+                "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": step},
+                "scheme": "dcf" if step < 0.05 else rng.choice(["dcf", "dpf"]),
+            }
+        ],
         "strata": rng.choice([["all"], ["no", "yes"]]),
         "epsilon": 1.0,
         "reserve": 0.5,
-        "scheme": "dcf" if step < 0.05 else rng.choice(["dcf", "dpf"]),
         "min_uploads": rng.choice([1, 5, 40]),
         "opens": now - timedelta(hours=1),
         "closes": now + timedelta(hours=1),
@@ -259,7 +264,7 @@ class Sequence:
             at = np.arange(1 << campaign.bits)
             noise = noise_tree(pair, 0, campaign).at(at) + noise_tree(pair, 1, campaign).at(at)
         raw = play.model.curve(sealed) + noise
-        grid = campaign.grid
+        grid = campaign.variable.grid
         everywhere = ",".join(str(t) for t in grid.all_thresholds)
         for number, stratum in enumerate(campaign.strata):
             start = number << grid.bits

@@ -29,14 +29,17 @@ FILES = {
 @pytest.fixture(scope="module")
 def campaign() -> Campaign:
     grid = LinearGrid.model_validate({"kind": "linear", "from": 3.0, "to": 15.0, "step": 0.1})
-    about = {"id": secrets.token_bytes(32), "title": "HbA1c", "question": "Which?", "epsilon": 1.0, "unit": "%"}
-    return Campaign.model_validate({**about, "strata": ["type 1", "type 2"], "check_keys": False, "grid": grid})
+    variable = {"name": "HbA1c", "unit": "%", "grid": grid}
+    about = {"id": secrets.token_bytes(32), "title": "HbA1c", "question": "Which?", "epsilon": 1.0}
+    return Campaign.model_validate(
+        {**about, "strata": ["type 1", "type 2"], "check_keys": False, "variables": [variable]}
+    )
 
 
 def refusal(campaign: Campaign, text: str, options: Options) -> str:
     with pytest.raises(InvalidValue) as refused:
         check_clipping(
-            campaign, from_file(text.encode(), options, campaign.grid.is_value).to_positions(campaign), False
+            campaign, from_file(text.encode(), options, campaign.variable.grid.is_value).to_positions(campaign), False
         )
     return refused.value.detail
 
@@ -56,7 +59,7 @@ def test_files_have_the_messages_of_the_page(campaign: Campaign) -> None:
 
 def test_the_example_and_the_limits_of_the_page_are_those_of_the_program(campaign: Campaign) -> None:
     (example,) = re.findall(r"^```text\n(patient.+?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert from_file(example.encode(), NAMED, campaign.grid.is_value).values == ["6.5", "7.1"]
+    assert from_file(example.encode(), NAMED, campaign.variable.grid.is_value).values == ["6.5", "7.1"]
     listed = PAGE.split("These cells count as missing")[1].split("A file with")[0]
     assert {word.lower() for word in re.findall(r"`(.+?)`", listed)} == MISSING - {""}
     assert f"more than {MOST_CLIPPED:.0%}".replace("%", " percent") in PAGE

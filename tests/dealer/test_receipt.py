@@ -278,7 +278,7 @@ _FIELDS = {
     "title": "T",
     "question": "Q?",
     "epsilon": 1.0,
-    "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01},
+    "variables": [{"name": "risk", "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}}],
 }
 
 

@@ -26,7 +26,7 @@ TWO = new_campaign(grid=FLOATS, strata=["no", "yes"])
 
 def read(data: bytes | str, campaign: Campaign = ONE, **options: Any) -> input_rows.InputRows:
     content = data.encode() if isinstance(data, str) else data
-    return input_rows.from_file(content, input_rows.Options(**options), campaign.grid.is_value)
+    return input_rows.from_file(content, input_rows.Options(**options), campaign.variable.grid.is_value)
 
 
 TEXT = "patient;Wert;event\np1;3,5;no\np2;41,25;yes\n"
@@ -202,12 +202,12 @@ def test_the_histogram_is_of_what_would_be_sent() -> None:
     drawn = histogram(TWO, TWO.to_positions([0.0, 1.0, 1.0, 99.9, 1e9], ["no", "no", "no", "yes", "yes"]))
     first, second = drawn.split("\n\n")
     assert first.startswith("no: 3 values\n")
-    assert [int(line.split()[-1]) for line in first.splitlines()[1:]] == [3, *[0] * 19]
-    assert [int(line.split()[-1]) for line in second.splitlines()[1:]] == [*[0] * 19, 2]
-    named = new_campaign(grid=FLOATS, unit="mmol/l", value_name="glucose")
+    assert [int(line.split()[-1]) for line in first.splitlines()[2:]] == [3, *[0] * 19]
+    assert [int(line.split()[-1]) for line in second.splitlines()[2:]] == [*[0] * 19, 2]
+    named = new_campaign(grid=FLOATS, unit="mmol/l", name="glucose")
     assert "glucose (mmol/l)" in histogram(named, named.to_positions([1.0]))
     tiny = new_campaign(grid={"kind": "explicit", "at": [1.0, 2.0]})
-    assert len(histogram(tiny, tiny.to_positions([1.0])).splitlines()) == 2
+    assert len(histogram(tiny, tiny.to_positions([1.0])).splitlines()) == 3
 
 
 PIECES = st.sampled_from(

@@ -115,7 +115,7 @@ class Fleet(LivePair):
     def noise_secrets(self, role: int, campaign: Campaign) -> tuple[bytes, bytes]:
         select = "SELECT noise_seed, sealed_set, key_file FROM campaigns JOIN waves ON campaign = id WHERE id = :id"
         seed, key_set, key_file = self.rows(role, select, campaign)[0]
-        covered = covers(campaign.id, key_set, key_file)
+        covered = covers(campaign.id, campaign.variable.name, key_set, key_file)
         return set_secret(seed, covered), covered
 
     def ids(self, role: int, campaign: Campaign) -> set[bytes]:

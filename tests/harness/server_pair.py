@@ -303,7 +303,7 @@ class LivePair:
         with closing(sqlite3.connect(self.folder / f"server{role}" / "data" / "server.db")) as db:
             select = "SELECT noise_seed, sealed_set, key_file FROM campaigns JOIN waves ON campaign = id WHERE id = ?"
             seed, key_set, key_file = db.execute(select, (campaign.id,)).fetchone()
-        covered = covers(campaign.id, key_set, key_file)
+        covered = covers(campaign.id, campaign.variable.name, key_set, key_file)
         return set_secret(seed, covered), covered
 
     def ask(self, role: int, campaign: Campaign, what: str, **params: str | int) -> Any:

@@ -180,7 +180,7 @@ def positions(probe: Probe) -> None:
     """Of every kind of grid: all thresholds, and values on, beside and far from them."""
     rng = random.Random(4)
     for spec in GRIDS:
-        grid = unchecked(grid=spec).grid
+        grid = unchecked(grid=spec).variable.grid
         text = json.dumps(grid.model_dump(mode="json", by_alias=True))
         if grid.size <= 10_000:
             assert probe.thresholds(text) == grid.all_thresholds.tolist(), spec
@@ -235,7 +235,7 @@ def messages(probe: Probe) -> None:
     for case in good:
         about = json.loads(case["canonical"])
         assert probe.digest(case["canonical"]) == case["digest"], case["name"]
-        if about["scheme"] != "dcf":
+        if about["variables"][0]["scheme"] != "dcf":
             assert probe.refusal("campaign", case["canonical"]) == "unknownScheme"
             continue
         rows = [[str(v["value"]), about["strata"][v["stratum"]]] for v in case["values"]]
@@ -243,7 +243,11 @@ def messages(probe: Probe) -> None:
         assert positions == [v["position"] for v in case["values"]], case["name"]
         dealt = probe.dealt(case["canonical"], positions, "".join(case["ids"]), case["rand"], case["wave"])
         assert dealt == case["envelopes"], case["name"]
-    assert {json.loads(case["canonical"])["grid"]["kind"] for case in good} == {"linear", "logarithmic", "explicit"}
+    assert {json.loads(case["canonical"])["variables"][0]["grid"]["kind"] for case in good} == {
+        "linear",
+        "logarithmic",
+        "explicit",
+    }
 
 
 def refusals(probe: Probe) -> None:
@@ -251,14 +255,21 @@ def refusals(probe: Probe) -> None:
     made = campaign(strata=["no", "yes"])
     text = as_text(made)
     fields = json.loads(text)
-    assert probe.refusal("campaign", json.dumps({**fields, "scheme": "dpf"})) == "unknownScheme"
+    (one,) = fields["variables"]
+
+    def changed(**change: Any) -> dict[str, Any]:
+        return {"variables": [{**one, **change}]}
+
+    assert probe.refusal("campaign", json.dumps({**fields, **changed(scheme="dpf")})) == "unknownScheme"
     assert probe.refusal("campaign", json.dumps({**fields, "kem": "mlkem768x25519"})) == "unknownKem"
     assert probe.refusal("campaign", json.dumps({**fields, "server_commitments": [{}, {}]})) == "badCampaign"
     assert probe.refusal("campaign", json.dumps({**fields, "epsilon": "1"})) == "badCampaign"
-    grids = [{"kind": "cubic"}, {**fields["grid"], "step": -1.0}, {**fields["grid"], "values": "text"}]
+    grids = [{"kind": "cubic"}, {**one["grid"], "step": -1.0}, {**one["grid"], "values": "text"}]
     wide = {"kind": "linear", "values": "integer", "from": 0.0, "to": 4294967295.0, "step": 1.0}
     bads: list[dict[str, Any]] = [
-        *({"grid": g} for g in [*grids, wide]),
+        *(changed(grid=g) for g in [*grids, wide]),
+        {"variables": []},
+        {"variables": [one, one]},
         {"check_keys": 1},
         {"id": "AAAA"},
         {"strata": []},
@@ -266,7 +277,7 @@ def refusals(probe: Probe) -> None:
     for bad in bads:
         assert probe.refusal("campaign", json.dumps({**fields, **bad})) == "badCampaign", bad
     big = {**wide, "to": float((1 << 21) - 1)}
-    assert probe.refusal("campaign", json.dumps({**fields, "grid": big, "check_keys": True})) == "badCampaign"
+    assert probe.refusal("campaign", json.dumps({**fields, **changed(grid=big), "check_keys": True})) == "badCampaign"
     _answers(probe, made, text)
 
 
@@ -295,8 +306,12 @@ def texts(probe: Probe) -> None:
     ]
     assert probe.shown(every) == [shown("".join(map(chr, points))) for points in every]
     fields = json.loads(as_text(campaign(strata=["no", "yes"])))
-    for name in ("title", "question", "unit", "value_name"):
-        for bad in ("a\x1b[2J", "a\u202eb", "a\nb"):
+    (one,) = fields["variables"]
+    for bad in ("a\x1b[2J", "a\u202eb", "a\nb"):
+        for name in ("title", "question"):
             assert probe.refusal("campaign", json.dumps({**fields, name: bad})) == "badCampaign", name
+        for name in ("name", "unit"):
+            changed = {**fields, "variables": [{**one, name: bad}]}
+            assert probe.refusal("campaign", json.dumps(changed)) == "badCampaign", name
     assert probe.refusal("campaign", json.dumps({**fields, "strata": ["no", "y\u200bes"]})) == "badCampaign"
     assert probe.refusal("campaign", json.dumps({**fields, "reserve": 19.5})) == "badCampaign"

@@ -103,8 +103,8 @@ globalThis.probe = {
   digest: (text) => toHex(digestOf(readJson(text))),
   rewrite: (text) => writeJson(readJson(text)),
   campaign(text) {
-    const { bits, strata, totalEpsilon, checked, grid } = readCampaign(text);
-    return { bits, strata, totalEpsilon, checked, size: grid.size };
+    const { bits, strata, totalEpsilon, checked, variable } = readCampaign(text);
+    return { bits, strata, totalEpsilon, checked, size: variable.grid.size };
   },
   checkAnswer,
   refusal(what, ...args) {
@@ -141,7 +141,7 @@ globalThis.probe = {
   column(text, hex, column, stratum) {
     const campaign = readCampaign(text),
       table = readTable(decodeFile(fromHex(hex)).text),
-      header = hasHeader(campaign.grid, table.rows[0]);
+      header = hasHeader(campaign.variable.grid, table.rows[0]);
     const { rows, missing } = chosenRows(table, { column, stratum, header });
     return { header, missing, positions: Array.from(place(campaign, rows).positions) };
   },

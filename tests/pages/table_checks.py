@@ -49,7 +49,7 @@ def tables(probe: Probe) -> None:
 
 
 def _is_value(made: Campaign, cell: str) -> bool:
-    return place_or_none(made.grid, cell) is not None
+    return place_or_none(made.variable.grid, cell) is not None
 
 
 TYPED = [

@@ -122,7 +122,7 @@ def test_planning(opened: Opened) -> None:
     opened.visit.run("location.hash = 'view=plan&n=2000&epsilon=0.5'")
     opened.settle("plan")
     shown = opened.table("Expected errors")
-    grid = opened.client.campaign().grid
+    grid = opened.client.campaign().variable.grid
     errors = [expected_errors(n=n, thresholds=grid.size, strata=2, epsilon=0.5) for n in shown["n"]]
     same(shown["point error"], [e.point for e in errors])
     same(shown["band 95"], [e.band for e in errors])

@@ -69,7 +69,7 @@ def test_a_page_that_contradicts_itself_is_refused(driver: Chrome, study: Study)
 
 def test_an_unknown_scheme_is_refused(driver: Chrome, study: Study) -> None:
     fields = json.loads(study.campaign.canonical)
-    changed_page(study, campaign=json.dumps({**fields, "scheme": "dpf"}))
+    changed_page(study, campaign=json.dumps({**fields, "variables": [{**fields["variables"][0], "scheme": "dpf"}]}))
     refused(driver, study, "cannot make keys of kind")
 
 

@@ -34,10 +34,10 @@ def test_removing_both_noises_gives_the_exact_curve(pair: LivePair, sealed: Seal
     raw = true_curve(campaign, positions) + both_noises(pair, campaign)
     for role in (0, 1):
         for number, stratum in enumerate(campaign.strata):
-            start = number << campaign.grid.bits
+            start = number << campaign.variable.index_bits
             base = raw[start - 1] if number else 0
             answer = pair.ask(role, campaign, "curve", stratum=stratum)
-            assert answer["counts"] == (raw[start : start + campaign.grid.size] - base).tolist()
+            assert answer["counts"] == (raw[start : start + campaign.variable.grid.size] - base).tolist()
 
 
 def test_an_answer_describes_itself(pair: LivePair, sealed: Sealed) -> None:

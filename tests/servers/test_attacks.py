@@ -49,7 +49,7 @@ def stolen_keys(pair: LivePair, role: int, campaign: Campaign) -> tuple[list[byt
 def exact(pair: LivePair, campaign: Campaign) -> np.ndarray[Any, Any]:
     """The published curve without both servers' noise: what no single attacker can compute."""
     counts = np.array(pair.ask(0, campaign, "curve")["counts"])
-    return np.asarray(counts - both_noises(pair, campaign)[: campaign.grid.size])
+    return np.asarray(counts - both_noises(pair, campaign)[: campaign.variable.grid.size])
 
 
 # A thief with one server's disk
@@ -79,7 +79,7 @@ def test_the_keys_on_one_disk_say_nothing_about_values(pair: LivePair) -> None:
 def test_a_thief_of_one_disk_removes_one_of_two_noises(pair: LivePair, sealed: Sealed) -> None:
     """He gains a factor of the square root of two in the standard error, and no exact count."""
     campaign, positions = sealed
-    size = campaign.grid.size
+    size = campaign.variable.grid.size
     published = np.array(pair.ask(0, campaign, "curve")["counts"])
     cleaned = published - noise_tree(pair, 0, campaign).curve()[:size]
     left = cleaned - true_curve(campaign, positions)[:size]

@@ -37,7 +37,7 @@ def test_an_honest_pair_passes(pair: LivePair, path: Path, tmp_path: Path) -> No
     for wave in [0] if campaign.waves is None else [1, 2]:
         rng = np.random.default_rng(wave)
         strata = rng.integers(0, len(campaign.strata), PARTIES)
-        cells = rng.integers(0, campaign.grid.size, PARTIES)
+        cells = rng.integers(0, campaign.variable.grid.size, PARTIES)
         pair.upload_values(campaign, np.array([campaign.position(s, c) for s, c in zip(strata, cells, strict=True)]))
         if wave:
             close(pair, campaign, wave)

@@ -112,7 +112,7 @@ def test_other_noise(folders: Folders, campaign: Campaign, release: str) -> None
     export = Export(keys, campaign)
     made = export.releases[ReleaseName.parse(release)]
     assert made.sealed.key_file is not None
-    bound = covers(campaign.id, made.sealed.checksum, made.sealed.key_file)
+    bound = covers(campaign.id, campaign.variable.name, made.sealed.checksum, made.sealed.key_file)
     noise_of = partial(NoiseTree, server=1, covers=bound, mechanism=made.campaign.noise)
     other = noise_of(bytes(32)).curve() - noise_of(export.noise_secret(ReleaseName.parse(release))).curve()
     sign_shares(evidence, campaign, release, lambda share: field.add(share, field.encode(other)))
@@ -133,7 +133,7 @@ def test_the_noise_of_another_epsilon(folders: Folders, campaign: Campaign) -> N
     export = Export(keys, campaign)
     made = export.releases[POOL]
     assert made.sealed.key_file is not None
-    bound = covers(campaign.id, made.sealed.checksum, made.sealed.key_file)
+    bound = covers(campaign.id, campaign.variable.name, made.sealed.checksum, made.sealed.key_file)
     shares = [share_of(campaign, export.uploads[wave].keys()) for wave in (1, 2)]
     source = add_noise.NoiseKey(export.noise_secret(POOL), 1, bound, campaign.released(((campaign.epsilon, 1),)))
     sign_shares(evidence, campaign, "pooled 2", lambda _: add_noise.noisy_curve(shares[0] + shares[1], source))

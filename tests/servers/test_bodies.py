@@ -72,7 +72,12 @@ def test_of_a_long_list_the_first_error_is_told(pair: LivePair) -> None:
     assert len(refused.content) < BRIEF
     assert "invitations.0" in refused.json()["detail"]
     listed = {"kind": "explicit", "at": ["a", *[[] for _ in range(100_000)]]}
-    refused = post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, "grid": listed}}).encode(), operator=True)
+    refused = post(
+        pair,
+        "/v1/campaigns",
+        json.dumps({"campaign": {**fields, "variables": [{"name": "x", "grid": listed}]}}).encode(),
+        operator=True,
+    )
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:fss-ecdf:problem:invalid-campaign")
     assert len(refused.content) < BRIEF
 
@@ -83,7 +88,7 @@ def test_long_names_are_not_echoed(pair: LivePair, sealed: Sealed) -> None:
     answers = [
         post(pair, groups_path(sealed[0]), json.dumps({long: 1}).encode()),
         post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, long: 1}}).encode(), operator=True),
-        post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, "scheme": long}}).encode(), operator=True),
+        post(pair, "/v1/campaigns", json.dumps({"campaign": {**fields, "seal": long}}).encode(), operator=True),
     ]
     with pair.analyst(0) as client:
         path = f"/v1/campaigns/{name(sealed[0])}/ecdf"

@@ -50,7 +50,7 @@ def exact_curve(pair: LivePair, campaign: Campaign) -> Counts:
 
 
 def true_curve(campaign: Campaign, positions: Counts) -> Counts:
-    return np.searchsorted(np.sort(positions), np.arange(campaign.grid.size), side="right")
+    return np.searchsorted(np.sort(positions), np.arange(campaign.variable.grid.size), side="right")
 
 
 def checked(pair: LivePair, **changes: Any) -> Campaign:
@@ -61,7 +61,7 @@ def checked(pair: LivePair, **changes: Any) -> Campaign:
 
 def forged(campaign: Campaign, attack: str, **more: Any) -> list[bytes]:
     """Envelopes of a dishonest party for both servers, under ids that they share."""
-    forger = forge.Forger(campaign.scheme, binder=campaign.id, **more)
+    forger = forge.Forger(campaign.variable.scheme, binder=campaign.id, **more)
     made = ATTACKS[attack](forger)
     ids = np.frombuffer(secrets.token_bytes(16 * len(made.keys)), np.uint8).reshape(-1, 16)
     hashes = [hash_rows(stored_bytes(*made.of_server(role))) for role in (0, 1)]

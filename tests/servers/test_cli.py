@@ -25,7 +25,9 @@ title = "Waiting time"
 question = "How many days did your last patient wait for the operation?"
 epsilon = 1.0
 min_uploads = 5
-[grid]
+[[variables]]
+name = "waiting time"
+[variables.grid]
 kind = "linear"
 values = "integer"
 from = 0

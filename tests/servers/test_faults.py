@@ -52,7 +52,7 @@ def test_sealing_survives_a_crash_at_every_step(tmp_path: Path, role: int, point
         pair.wait_ready(campaign)
         raw = true_curve(campaign, positions) + both_noises(pair, campaign)
         for asked in (0, 1):
-            assert pair.ask(asked, campaign, "curve")["counts"] == raw[: campaign.grid.size].tolist()
+            assert pair.ask(asked, campaign, "curve")["counts"] == raw[: campaign.variable.grid.size].tolist()
 
 
 def test_answers_do_not_change_after_kills_and_restarts(tmp_path: Path) -> None:

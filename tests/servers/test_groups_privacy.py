@@ -46,7 +46,7 @@ def histogram(asked: score_groups.ScoreGroupQuery, cells: dict[tuple[int, int], 
     """A whole curve, as one server's share of itself, from counts of (stratum, index)."""
     counts = np.zeros(1 << asked.campaign.bits, np.int64)
     for (stratum, index), count in cells.items():
-        counts[(stratum << asked.campaign.grid.bits) + index] += count
+        counts[(stratum << asked.campaign.variable.index_bits) + index] += count
     return field.encode(np.cumsum(counts))
 
 
@@ -119,7 +119,7 @@ def changes(asked: score_groups.ScoreGroupQuery) -> list[Any]:
 
     Both data sets have the same noise, so it is gone from the difference.
     """
-    cells = list(itertools.product((0, 1), range(asked.campaign.grid.size)))
+    cells = list(itertools.product((0, 1), range(asked.campaign.variable.grid.size)))
     prf = Recorded()
     by_cell = {cell: shares(asked, histogram(asked, {cell: 1}), prf) for cell in cells}
     pairs = itertools.permutations(cells, 2)

@@ -52,7 +52,7 @@ def test_a_campaign_from_uploads_to_answers(fleet: Fleet, checked: bool) -> None
         fleet.upload_values(campaign, part)
     assert fleet.seal(campaign)["count"] == 200
     fleet.wait_ready(campaign)
-    right = published(fleet, campaign, positions)[: campaign.grid.size]
+    right = published(fleet, campaign, positions)[: campaign.variable.grid.size]
     for role in (0, 1):
         for process in fleet.names("api"):
             with fleet.direct(role, process, fleet.servers[role].analyst) as client:
@@ -122,7 +122,7 @@ def test_a_worker_that_is_stopped_and_wakes_up_changes_nothing(fleet: Fleet, che
     time.sleep(3)
     fleet.wait_ready(campaign)
     assert [fleet.noise_secrets(role, campaign) for role in (0, 1)] == before
-    assert answer == published(fleet, campaign, positions)[: campaign.grid.size].tolist()
+    assert answer == published(fleet, campaign, positions)[: campaign.variable.grid.size].tolist()
     for role in (0, 1):
         for api in fleet.names("api"):
             with fleet.direct(role, api, fleet.servers[role].analyst) as client:

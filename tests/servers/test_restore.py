@@ -48,7 +48,7 @@ def _published(pair: LivePair, campaign: Campaign) -> Counts:
 
 
 def _noise(pair: LivePair, role: int, campaign: Campaign) -> Counts:
-    return noise_tree(pair, role, campaign).curve()[: campaign.grid.size]
+    return noise_tree(pair, role, campaign).curve()[: campaign.variable.grid.size]
 
 
 def test_another_key_under_a_victims_id_meets_other_noise(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_another_key_under_a_victims_id_meets_other_noise(tmp_path: Path) -> Non
         after = _noise(pair, 0, campaign)
 
         assert (before != after).mean() > 0.5
-        step = np.where(np.arange(campaign.grid.size) < VICTIM, 1, 0)
+        step = np.where(np.arange(campaign.variable.grid.size) < VICTIM, 1, 0)
         assert (second - first).tolist() == (step + after - before).tolist()
 
 
@@ -91,5 +91,5 @@ def test_the_same_content_after_a_restore_gives_the_same_answers(tmp_path: Path)
         _restore(pair, copy, (0,))
         second = _published(pair, campaign)
         assert first.tolist() == second.tolist()
-        exact = first - both_noises(pair, campaign)[: campaign.grid.size]
-        assert exact.tolist() == true_curve(campaign, positions)[: campaign.grid.size].tolist()
+        exact = first - both_noises(pair, campaign)[: campaign.variable.grid.size]
+        assert exact.tolist() == true_curve(campaign, positions)[: campaign.variable.grid.size].tolist()

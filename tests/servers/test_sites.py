@@ -135,7 +135,9 @@ question = "How many days did your patients stay?"
 epsilon = 1.0
 min_uploads = 5
 admission = "sites"
-[grid]
+[[variables]]
+name = "length of stay"
+[variables.grid]
 kind = "linear"
 values = "integer"
 from = 0

@@ -115,7 +115,7 @@ def test_the_privacy_loss_is_exactly_epsilon(rows: Any, units: Any, instances: i
 def test_groups_are_such_a_query(ends: list[float], instances: int) -> None:
     """Algorithm 2: the same sums, the same sensitivity, the same rates and errors for the same epsilon."""
     asked = question(ends, 1.0, max_values_per_person=instances)
-    grid = asked.campaign.grid
+    grid = asked.campaign.variable.grid
     scores = np.rint(grid.all_thresholds * score_groups.SCORE_UNIT).astype(int).tolist()
     rows, units = score_group_sums(scores, asked.ends.tolist(), score_groups.SCORE_UNIT)
     query = read_sums(rows, 1.0, cells=2 * grid.size, units=units, instances=instances)

@@ -49,7 +49,7 @@ def test_waves_pools_and_running_sums(pair: LivePair) -> None:
     assert [r["name"] for r in waves_of(pair, campaign)["releases"]] == [
         "wave 1", "wave 2", "pooled 2", "wave 3", "pooled 3",
     ]  # fmt: skip
-    size = campaign.grid.size
+    size = campaign.variable.grid.size
     noise = {release: noise_of(pair, campaign, release) for release in parts}
     for release, exact in parts.items():
         kind, at = release.split()

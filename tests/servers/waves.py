@@ -73,6 +73,6 @@ def noise_of(pair: LivePair, campaign: Campaign, release: str) -> np.ndarray[Any
         sets = [UploadSet(rows[k][0], rows[k][1], 0, None, rows[k][2]) for k in numbers]
         whole = together(name, sets)
         assert whole.key_file is not None
-        covered = covers(campaign.id, whole.checksum, whole.key_file)
+        covered = covers(campaign.id, campaign.variable.name, whole.checksum, whole.key_file)
         total += NoiseTree(set_secret(seed, covered), server=role, covers=covered, mechanism=noise).curve()
     return total

@@ -22,6 +22,10 @@ def _id(name: str) -> bytes:
     return named(f"{name} id", 32)
 
 
+def _variable(grid: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "value", "grid": grid}
+
+
 def _campaigns() -> dict[str, dict[str, Any]]:
     linear = {"kind": "linear", "values": "float", "from": 0.0, "to": 1.0, "step": 0.01}
     whole = {"kind": "linear", "values": "integer", "from": 0.0, "to": 6.0, "step": 1.0}
@@ -29,28 +33,39 @@ def _campaigns() -> dict[str, dict[str, Any]]:
     factors = {"kind": "logarithmic", "values": "float", "from": 20.0, "to": 10000000.0, "count": 506}
     days = {"kind": "linear", "values": "date", "from": "2026-01-01", "to": "2026-12-31", "step": 7.0}
     classes = {"kind": "explicit", "values": "float", "at": [10000.0, 20000.0, 35000.0, 50000.0, 1000000.0]}
+    points = {**_variable(whole), "scheme": "dpf"}
     found: dict[str, dict[str, Any]] = {
-        "risk": {"title": "Risk", "question": "Which risk?", "epsilon": 1.0, "grid": linear, "strata": ["no", "yes"]},
+        "risk": {
+            "title": "Risk",
+            "question": "Which risk?",
+            "epsilon": 1.0,
+            "variables": [_variable(linear)],
+            "strata": ["no", "yes"],
+        },
         "points": {
             "title": 'Tage "überlebt" \\ 𝄞',
             "question": "How many\u00a0?",
             "epsilon": 0.1,
-            "grid": whole,
-            "scheme": "dpf",
+            "variables": [{**points, "unit": "d", "weight": 2.5}],
             "check_keys": False,
             "reserve": 0.5,
-            "unit": "d",
             "min_uploads": 10,
             "opens": "2026-03-01T00:00:00Z",
             "closes": "2026-03-31T18:00:00Z",
             "admission": "invited",
         },
-        "small numbers": {"title": "x", "question": "x", "epsilon": 0.01, "grid": tiny, "max_values_per_person": 1},
+        "small numbers": {
+            "title": "x",
+            "question": "x",
+            "epsilon": 0.01,
+            "variables": [_variable(tiny)],
+            "max_values_per_person": 1,
+        },
         "weekly": {
             "title": "Waiting",
             "question": "How long?",
             "epsilon": 0.5,
-            "grid": whole,
+            "variables": [_variable(whole)],
             "opens": "2026-01-05T00:00:00Z",
             "waves": {
                 "every": "week",
@@ -58,10 +73,16 @@ def _campaigns() -> dict[str, dict[str, Any]]:
                 "pooled": [{"through": 26, "epsilon": 0.5}, {"through": "end", "epsilon": 0.25}],
             },
         },
-        "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "grid": whole, "scheme": "dpf"},
-        "orders of magnitude": {"title": "x", "question": "x", "epsilon": 1.0, "grid": factors},
-        "days": {"title": "x", "question": "x", "epsilon": 1.0, "grid": days, "strata": ["no", "yes"]},
-        "classes": {"title": "x", "question": "x", "epsilon": 1.0, "grid": classes},
+        "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "variables": [points]},
+        "orders of magnitude": {"title": "x", "question": "x", "epsilon": 1.0, "variables": [_variable(factors)]},
+        "days": {
+            "title": "x",
+            "question": "x",
+            "epsilon": 1.0,
+            "variables": [_variable(days)],
+            "strata": ["no", "yes"],
+        },
+        "classes": {"title": "x", "question": "x", "epsilon": 1.0, "variables": [_variable(classes)]},
     }
     for name, fields in found.items():
         fields["id"] = page.text(_id(name))
@@ -86,7 +107,7 @@ VALUES: dict[str, list[tuple[int, float | str]]] = {
 
 
 def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    thresholds = page.thresholds_of(fields["grid"])
+    thresholds = page.thresholds_of(fields["variables"][0]["grid"])
     bits = page.domain_bits(len(fields.get("strata", ["all"])), len(thresholds))
     positions = [page.position(thresholds, stratum, value) for stratum, value in VALUES[name]]
     count = len(positions)
@@ -169,7 +190,12 @@ def _changed(data: bytes, at: int, to: bytes) -> bytes:
 
 def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
     """One change each to the campaign "risk"."""
-    grid = fields["grid"]
+    (variable,) = fields["variables"]
+    grid = variable["grid"]
+
+    def on(**change: object) -> dict[str, Any]:
+        return {"variables": [{**variable, "grid": {**grid, **change}}]}
+
     changes: dict[str, dict[str, Any]] = {
         "a field nobody knows": {"colour": "blue"},
         "an id with padding": {"id": fields["id"] + "="},
@@ -178,9 +204,9 @@ def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
         "no title": {"title": ""},
         "epsilon of zero": {"epsilon": 0.0},
         "epsilon beyond 20": {"epsilon": 20.5},
-        "a step that does not divide the range": {"grid": {**grid, "step": 0.03}},
-        "a grid from high to low": {"grid": {**grid, "from": 1.0, "to": 0.0}},
-        "a grid of a kind nobody knows": {"grid": {**grid, "kind": "quadratic"}},
+        "a step that does not divide the range": on(step=0.03),
+        "a grid from high to low": on(**{"from": 1.0, "to": 0.0}),
+        "a grid of a kind nobody knows": on(kind="quadratic"),
         "the same stratum twice": {"strata": ["no", "no"]},
         "more at least than at most": {"min_uploads": 10, "max_uploads": 5},
         "closing before it opens": {"opens": "2026-03-02T00:00:00Z", "closes": "2026-03-01T00:00:00Z"},
@@ -205,7 +231,11 @@ def bad_campaigns(fields: dict[str, Any]) -> list[dict[str, Any]]:
         },
         "HPKE keys of another KEM": {"kem": "mlkem768x25519"},
         "a KEM nobody knows": {"kem": "p256"},
-        "more bits than keys can be checked over": {"grid": {**grid, "to": 10000.0}},
+        "more bits than keys can be checked over": on(to=10000.0),
+        "no variable": {"variables": []},
+        "two variables": {"variables": [variable, {**variable, "name": "another"}]},
+        "a variable without a name": {"variables": [{**variable, "name": ""}]},
+        "a weight of zero": {"variables": [{**variable, "weight": 0.0}]},
     }
     return [
         {"name": name, "code": "invalid-campaign", "fields": {**fields, **change}} for name, change in changes.items()

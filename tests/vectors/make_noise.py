@@ -26,7 +26,7 @@ def positions(depth: int) -> list[int]:
 def case(name: str, depth: int, epsilon: float, instances: int) -> dict[str, object]:
     m = mechanism(name, depth, epsilon, instances)
     assert isinstance(m, SliceTree | PaperTree | ExactPaperTree)
-    seed, covers = bytes(range(depth, depth + 32)), bytes(range(100, 196))
+    seed, covers = bytes(range(depth, depth + 32)), bytes(range(100, 228))
     noise = {server: Oracle(seed, server, covers, m) for server in (0, 1)}
     return {
         "mechanism": name,

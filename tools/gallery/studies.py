@@ -77,10 +77,10 @@ class Studies:
 
     def _waves(self) -> None:
         """Waiting times that grow a little, and much for two waves; each wave is closed by hand."""
-        pooled = '[[waves.pooled]]\nthrough = "end"\nepsilon = 0.25\n\n[grid]'
+        pooled = '[[waves.pooled]]\nthrough = "end"\nepsilon = 0.25\n\n[[variables]]'
         waves = f'[waves]\nevery = "manual"\ncount = {len(WAITED)}\n\n{pooled}'
         plain = self._example("waiting-time").replace('strata = ["public", "private"]\n', "")
-        self._create(WAVES, plain.replace("[grid]", waves))
+        self._create(WAVES, plain.replace("[[variables]]", waves))
         rng = np.random.default_rng(1)
         for number, mean in enumerate(WAITED, 1):
             days = np.minimum(rng.gamma(4, mean / 4, IN_A_WAVE), 365).round().astype(int)

@@ -23,7 +23,7 @@ FIELDS = {
     "reserve": 0.5,
     "strata": ["no event", "event"],
     "min_uploads": 10,
-    "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25},
+    "variables": [{"name": "predicted risk", "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25}}],
 }
 
 

@@ -18,6 +18,7 @@ from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.commitments import ServerCommitment
 from fss_ecdf.campaign.errors import problems
 from fss_ecdf.campaign.grid import ExplicitGrid, LinearGrid, LogGrid
+from fss_ecdf.campaign.variable import Variable
 from fss_ecdf.campaign.waves import Pooled, Waves
 from servers.api.app import ROUTES
 from servers.api.reference import Body, Field, Operation, operations
@@ -122,6 +123,7 @@ def campaign_fields() -> str:
     said = "As the program has them. [Campaigns](../campaigns.md) says what each is for, with examples."
     parts = [f"# Fields of a campaign\n\n{said}\n", _model("", Campaign)]
     for title, model in (
+        ("Variable", Variable),
         ("Linear grid", LinearGrid),
         ("Logarithmic grid", LogGrid),
         ("Explicit grid", ExplicitGrid),

@@ -39,7 +39,7 @@ def campaign_errors(
     if not expected or min(expected) < 1:
         raise InvalidCampaign(f"a plan needs at least 1 value, got n = {min(expected, default=0)}")
     shares = check_proportions(proportions, len(campaign.strata))
-    layout = Layout(campaign.noise, campaign.grid.size, 1 << campaign.grid.bits, len(shares))
+    layout = Layout(campaign.noise, campaign.variable.grid.size, 1 << campaign.variable.index_bits, len(shares))
     rarest = len(shares) - 1 - shares[::-1].index(min(shares))
     largest = shares.index(max(shares))
     errors, share = layout.errors(rarest), shares[rarest]
@@ -49,7 +49,7 @@ def campaign_errors(
             n=n,
             point=errors.point / (n * share),
             band=errors.band / (n * share),
-            quantile_steps=errors.point / (n * share) * campaign.grid.size,
+            quantile_steps=errors.point / (n * share) * campaign.variable.grid.size,
             bin_share=errors.bin / (n * share),
             total_share=errors.total / (n * share),
             auc=None if area is None else area / n,

@@ -2,17 +2,18 @@
 
 import { concat, fromBase64url, toBase64url, utf8 } from "./bytes.js";
 import { KeyType } from "./dcf.js";
-import { Refusal, bitsFor, readGrid } from "./grid.js";
+import { Refusal, bitsFor } from "./grid.js";
 import { PUBLIC_KEY_BYTES } from "./hpke.js";
 import { Numeral, readJson, writeJson } from "./json.js";
 import { MAX_CHECKED_BITS } from "./proof.js";
 import { sha256 } from "./sha256.js";
 import { isText } from "./text.js";
+import { readOnlyVariable } from "./variable.js";
 /** @import { Json } from "./json.js" */
 
 const MAX_EPSILON = 20; // of all that a party consents to
 const SIGNING_KEY_BYTES = 32;
-const DIGEST_CONTEXT = "fss-ecdf campaign 6\n";
+const DIGEST_CONTEXT = "fss-ecdf campaign 7\n";
 
 /** @param {Map<string, Json>} fields */
 export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));
@@ -27,20 +28,16 @@ export class Campaign {
     this.name = toBase64url(this.id);
     this.title = this.read("title", textOf);
     this.question = this.read("question", textOf);
-    this.unit = this.read("unit", textOf);
-    this.value_name = this.read("value_name", textOf);
     this.strata = this.read("strata", (found) => (Array.isArray(found) && found.length ? found.map(textOf) : fail()));
     this.epsilon = this.read("epsilon", numberOf);
     this.reserve = this.read("reserve", numberOf);
     this.max_values_per_person = this.read("max_values_per_person", numberOf);
-    // What this page can make keys for; anything else is refused before a byte is sent.
-    if (fields.get("scheme") !== "dcf") throw new Refusal("unknownScheme", { scheme: String(fields.get("scheme")) });
     if ((fields.get("kem") ?? "x25519") !== "x25519")
       throw new Refusal("unknownKem", { kem: String(fields.get("kem")) });
     this.hpkeKeys = this.read("server_commitments", (found) => keysOf(found, "hpke_key", PUBLIC_KEY_BYTES));
     this.signingKeys = this.read("server_commitments", (found) => keysOf(found, "signing_key", SIGNING_KEY_BYTES));
-    this.grid = readGrid(fields.get("grid"));
-    this.bits = bitsFor(this.strata.length) + this.grid.bits;
+    this.variable = readOnlyVariable(fields.get("variables"));
+    this.bits = bitsFor(this.strata.length) + this.variable.indexBits;
     if (this.bits > 32) throw new Refusal("badCampaign", { field: "grid" });
     this.checked = this.read("check_keys", (found = false) =>
       typeof (found ?? false) === "boolean" ? found === true : fail(),
@@ -77,7 +74,7 @@ export class Campaign {
    * @param {number} index
    */
   position(stratum, index) {
-    return stratum * 2 ** this.grid.bits + index;
+    return stratum * 2 ** this.variable.indexBits + index;
   }
 }
 

@@ -11,7 +11,7 @@ import { actions, button, choices, errorText, field, foreign, notice, paragraph,
  * @param {Page} page
  * @param {string} label
  */
-export const withUnit = (page, label) => `${shownNumber(label, page.language)} ${page.campaign.unit}`.trim();
+export const withUnit = (page, label) => `${shownNumber(label, page.language)} ${page.campaign.variable.unit}`.trim();
 
 /** @typedef {(column: Profile) => [text: string, percent: number]} Fit */
 
@@ -23,7 +23,8 @@ export const entering = (page) => (page.form.way === "file" ? enteringFile(page)
 /** @param {Page} page */
 function enteringOne(page) {
   const { campaign, form, data } = page,
-    { grid, unit, strata } = campaign,
+    { strata } = campaign,
+    { grid, unit } = campaign.variable,
     { error } = data;
   const text = error && page.say(error.key, error.about);
   const atValue = error && VALUE_ERRORS.includes(error.key);
@@ -89,7 +90,7 @@ function enteringOne(page) {
  * @param {number} end
  */
 const useEnd = (page, end) =>
-  button("use-end", page.say("useEnd", { end: withUnit(page, page.campaign.grid.label(end)) }), () =>
+  button("use-end", page.say("useEnd", { end: withUnit(page, page.campaign.variable.grid.label(end)) }), () =>
     page.review(true),
   );
 

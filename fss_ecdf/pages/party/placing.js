@@ -8,8 +8,8 @@ import { badValueKey } from "./records.js";
 /** @import { AnyGrid } from "./grid.js" */
 /** @import { PlacedOne } from "./records.js" */
 
-/** @param {{ grid: AnyGrid, unit: string }} about */
-export function rangeOf({ grid, unit }) {
+/** @param {{ variable: { grid: AnyGrid, unit: string } }} campaign */
+export function rangeOf({ variable: { grid, unit } }) {
   return { first: grid.label(0), last: `${grid.label(grid.size - 1)} ${unit}`.trim(), unit };
 }
 
@@ -22,7 +22,8 @@ export function rangeOf({ grid, unit }) {
  * @returns {PlacedOne}
  */
 export function placeTyped(campaign, form, language, allowed) {
-  const { grid, strata, unit } = campaign,
+  const { strata } = campaign,
+    { grid, unit } = campaign.variable,
     text = stripped(form.value);
   if (!text) throw new Refusal("noValue");
   const x = grid.number(grid.values === "date" ? text : plainNumber(text, language, unit));

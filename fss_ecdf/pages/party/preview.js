@@ -52,7 +52,7 @@ export function histogramChart(campaign, { labels, counts }, count, say) {
   const legend = campaign.strata
     .slice(0, shown.length)
     .map((name, s) => htmlElement("li", { class: `key k${s}`, lang: "", dir: "auto" }, name));
-  const names = [`${say("upTo")} … ${campaign.unit}`.trim(), ...campaign.strata];
+  const names = [`${say("upTo")} … ${campaign.variable.unit}`.trim(), ...campaign.strata];
   return htmlElement(
     "figure",
     { class: "chart" },

@@ -174,12 +174,12 @@ export function checkCommaList({ rows, delimiter }) {
  */
 export function profiles(campaign, { rows, width }, header) {
   const body = rows.slice(header ? 1 : 0, PROFILED_ROWS);
-  const [lowest, highest] = ends(campaign.grid);
+  const [lowest, highest] = ends(campaign.variable.grid);
   return Array.from({ length: width }, (_, column) => {
     const cells = body.map((row) => row[column] ?? "").filter((cell) => !isMissing(cell));
     /** @param {string} cell */
     const onScale = (cell) => {
-      const x = campaign.grid.number(cell.replace(",", "."));
+      const x = campaign.variable.grid.number(cell.replace(",", "."));
       return x >= lowest && x <= highest;
     };
     /** @param {(cell: string) => boolean} fits */
@@ -222,7 +222,7 @@ export function chosenRows({ rows, numbers }, { column, stratum, header }) {
  * @returns {PlacedRows}
  */
 export function place(campaign, rows) {
-  const { grid } = campaign;
+  const { grid } = campaign.variable;
   const numbers = new Map(campaign.strata.map((name, i) => [name, i]));
   /** @type {PlacedRows} */
   const found = { positions: new Float64Array(rows.length), below: 0, above: 0, off: [] };
@@ -267,8 +267,8 @@ export const badValueKey = (grid) => BAD_VALUES[grid.values];
  * @param {number} [most]
  */
 export function histogram(campaign, positions, most = 24) {
-  const { grid } = campaign,
-    width = 2 ** grid.bits;
+  const { grid, indexBits } = campaign.variable,
+    width = 2 ** indexBits;
   const each = Math.ceil(grid.size / most),
     bins = Math.ceil(grid.size / each);
   const counts = campaign.strata.map(() => Array.from({ length: bins }, () => 0));

@@ -53,7 +53,8 @@ export function reviewing(page) {
  * @param {PlacedOne["one"]} one
  */
 function oneValue(page, { x, index }) {
-  const { grid, strata } = page.campaign;
+  const { strata } = page.campaign,
+    { grid } = page.campaign.variable;
   const typed = grid.values === "date" ? grid.label(index) : String(x);
   const value = withUnit(page, typed);
   const group = strata[Number(page.form.stratum || 0)];
@@ -75,7 +76,7 @@ function oneValue(page, { x, index }) {
  * @param {number} index
  */
 function marker(page, value, index) {
-  const { grid } = page.campaign;
+  const { grid } = page.campaign.variable;
   const [left, right, wide] = [12, 308, 320];
   const at = left + ((right - left) * index) / Math.max(1, grid.size - 1);
   const ends = { first: withUnit(page, grid.label(0)), last: withUnit(page, grid.label(grid.size - 1)) };

@@ -208,7 +208,8 @@ function people(page) {
 /** @param {Page} page */
 function details(page) {
   const { campaign, about } = page,
-    { grid, unit, pooled, reserve } = campaign;
+    { pooled, reserve } = campaign,
+    { grid, unit } = campaign.variable;
   const epsilon = { total: campaign.totalEpsilon, curve: campaign.epsilon, reserve, pooled };
   const scale = { size: grid.size, first: grid.label(0), last: grid.label(grid.size - 1), unit };
   /**

@@ -42,7 +42,7 @@ const TASKS = {
     }
     const { table, campaign, latin1 } = work;
     if (!table.rows.length) throw new Refusal("noValues");
-    const named = header ?? hasHeader(campaign.grid, table.rows[0]);
+    const named = header ?? hasHeader(campaign.variable.grid, table.rows[0]);
     const rows = table.rows.length - (named ? 1 : 0);
     return { columns: profiles(campaign, table, named), rows, header: named, latin1 };
   },
