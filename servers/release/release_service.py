@@ -43,6 +43,7 @@ from servers.storage.storage import Storage
 Positions = NDArray[np.int64]
 
 SHARES, GROUPS = "/shares", "/groups"
+WHOLE_CURVES = "whole curves go up to 2^{}. Ask for points (ecdf) instead"
 MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
 
 
@@ -102,6 +103,7 @@ class ReleaseService:
             await self._budget.spend_curve(of.release.account)
             return whole if positions is None else whole[positions]
         if positions is None or of.release.name != CURVE:  # of several waves' keys there is no file to answer from
+            self._require_small(of, WHOLE_CURVES)
             raise await self._not_ready(of)
         keys = await self._few_points(of, positions)
         await self._budget.spend_curve(of.release.account)
@@ -131,17 +133,13 @@ class ReleaseService:
         if whole is not None:
             return whole[positions]
         distinct, back = np.unique(positions, return_inverse=True)
-        try:
-            ours, theirs = await _both(self.shares(of, distinct, gone), self._peer_shares(of, distinct))
-        except PeerUnavailable as failure:
-            if isinstance(failure.__cause__, InvalidQuery):  # too many points for it, now and later
-                raise InvalidQuery(failure.detail) from failure
-            raise
+        ours, theirs = await _both(self.shares(of, distinct, gone), self._peer_shares(of, distinct))
         return zp.decode(zp.add(ours, theirs))[back]
 
     async def group_counts(self, of: ReleaseState, asked: ScoreGroupQuery) -> Counts:
         message = PeerScoreGroupsQuery(digest=of.campaign.digest, **asked.query.model_dump()).to_json().encode()
         self._require_small(of, "groups are counted up to 2^{}")
+        await self.need_whole(of)  # a server that has no curve counts no groups: nothing is paid for that
         await self.fetch_peer_statement(of)
         # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
         if self._settings.server == 0:
@@ -167,9 +165,11 @@ class ReleaseService:
 
     async def need_whole(self, of: ReleaseState) -> Counts:
         """The published curve, or why there is none."""
-        self._require_small(of, "whole curves go up to 2^{}. Ask for points (ecdf) instead")
+        self._require_small(of, WHOLE_CURVES)
         counts = await self.whole(of)
         if counts is None:
+            if of.refused_by_peer is not None:
+                raise InvalidQuery(of.refused_by_peer)
             if of.noisy is not None:
                 raise NotReady("the other server's curve is not ready yet", retry_after=2)
             raise await self._not_ready(of)
@@ -191,6 +191,9 @@ class ReleaseService:
                 theirs = await self._peer_shares(of, None)
             except PeerUnavailable:
                 return
+            except InvalidQuery as problem:  # its settings allow no whole curve of this size; points can be asked
+                of.refused_by_peer = problem.detail
+                return
             await self._budget.spend_curve(of.release.account)
             saved = zp.decode(zp.add(of.noisy, theirs))
             with log.failures("release-not-saved", OSError):  # a full disk costs a fetch after the next start
@@ -208,7 +211,12 @@ class ReleaseService:
     async def _peer_noisy(self, of: ReleaseState, what: str, query: bytes, wanted: int) -> Words:
         """So many elements of the other server, of the same set of uploads, signed; and the signature is kept."""
         assert of.peer_statement is not None
-        answer = await self._peer.noisy_shares(of.campaign, what + _asked(of), query, wanted)
+        try:
+            answer = await self._peer.noisy_shares(of.campaign, what + _asked(of), query, wanted)
+        except PeerUnavailable as failure:
+            if isinstance(failure.__cause__, InvalidQuery):  # by its settings, now and later: nothing to wait for
+                raise InvalidQuery(failure.detail) from failure
+            raise
         shares = decode_shares(split(answer)[0], of.campaign, 1 - self._settings.server, wanted)
         if (shares.key_set, shares.uploads) != (of.sealed.checksum, of.sealed.count):
             raise InvalidPeerResponse("the other server answers for another set of uploads")

@@ -27,6 +27,7 @@ class ReleaseState:
     errors: dict[str, Floats] = field(default_factory=dict)
     peer_statement: Statement | None = None  # the other server's
     evidence: Evidence | None = None
+    refused_by_peer: str | None = None  # why the other server never gives a whole curve, by its settings
     keys_checked: tuple[int, ...] | None = None  # the key file whose digest was compared
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     keeping: asyncio.Lock = field(default_factory=asyncio.Lock)  # while evidence is read and written

@@ -137,8 +137,8 @@ class Uploads:
         Each part is a question of its own: while somebody reads, nothing that was erased can leave the database's log.
         """
         columns = sa.select(UPLOADS.c.id, UPLOADS.c.leaf, UPLOADS.c.key).order_by(UPLOADS.c.id).limit(count)
-        dialect, last = dialects.of(self._engine), b""
-        with self._engine.connect() as db, dialect.reading_everywhere(db):
+        last = b""
+        with self._engine.connect() as db:
             while part := self._read(db, columns.where(uploads_of(campaign_id, wave) & (UPLOADS.c.id > last))):
                 yield part
                 last = part[-1][0]

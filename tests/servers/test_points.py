@@ -53,6 +53,28 @@ def test_points_times_keys_are_bounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.faults
+def test_what_the_other_server_never_answers_is_an_invalid_query(tmp_path: Path) -> None:
+    """Servers with different curve_bits: both refuse curves and groups, answer points, and pay for nothing else."""
+    pair = LivePair(tmp_path)
+    pair.configure(1, curve_bits="0")
+    with pair:
+        campaign = new_campaign(strata=["no", "yes"], reserve=1.0, check_keys=False)
+        pair.create(campaign)
+        pair.upload_values(campaign, np.arange(60))
+        pair.seal(campaign)
+        pair.wait_ready(campaign)
+        path = f"/v1/campaigns/{name(campaign)}"
+        for role in (0, 1):
+            assert len(pair.ask(role, campaign, "ecdf", at="0.1,0.2", stratum="no")["counts"]) == 2
+            with pair.analyst(role) as client:
+                refused = [client.get(f"{path}/curve", params={"stratum": "no"})]
+                refused.append(client.post(f"{path}/groups", json={"upper_ends": [0.5, 1.0], "epsilon": 0.5}))
+                assert [code(answer) for answer in refused] == ["invalid-query"] * 2
+                assert "up to 2^0" in refused[0].json()["detail"]
+            assert pair.ask(role, campaign, "budget")["spent"] == campaign.epsilon
+
+
+@pytest.mark.faults
 def test_no_other_keys_are_answered_with_the_same_noise(tmp_path: Path) -> None:
     """A key file that another process replaced: with the noise of the sealed set, the difference would be exact."""
     with LivePair(tmp_path, curve_bits="0") as pair:

@@ -32,9 +32,6 @@ class Dialect(Protocol):
     def read_in_order(self, db: Connection) -> None:
         """What this transaction reads in the order of an index comes from it, however little is known of the table."""
 
-    def reading_everywhere(self, db: Connection) -> AbstractContextManager[None]:
-        """While rows are read that lie all over the file."""
-
     def as_problem(self, error: Exception) -> Problem:
         """A full disk, a busy database and a broken rule are different things."""
 

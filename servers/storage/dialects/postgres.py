@@ -104,12 +104,6 @@ def read_in_order(db: Connection) -> None:
     db.exec_driver_sql("SET LOCAL enable_sort = off")
 
 
-@contextmanager
-def reading_everywhere(db: Connection) -> Iterator[None]:  # noqa: ARG001
-    """Its pages are in a memory of its own."""
-    yield
-
-
 def as_problem(error: Exception) -> Problem:
     if isinstance(error, PoolTimeout):
         return StorageBusy("all connections to the database are in use; nothing was stored", retry_after=5)

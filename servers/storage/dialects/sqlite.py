@@ -49,21 +49,6 @@ def read_in_order(db: Connection) -> None:
     """It has no statistics that could be old, and takes the index."""
 
 
-@contextmanager
-def reading_everywhere(db: Connection) -> Iterator[None]:
-    """Pages are looked at where the system has them: each would be copied once for almost every row."""
-    _map(db, 1 << 40)
-    try:
-        yield
-    finally:
-        _map(db, 0)
-
-
-def _map(db: Connection, size: int) -> None:
-    db.exec_driver_sql(f"PRAGMA mmap_size={size}")
-    db.rollback()
-
-
 def as_problem(error: Exception) -> Problem:
     if isinstance(error, IntegrityError | sqlite3.IntegrityError):
         return Problem("two writes contradicted each other; nothing was stored")
