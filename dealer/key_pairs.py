@@ -50,6 +50,11 @@ class KeyPairs:
         """The same, encrypted to that server: what travels with this token."""
         return seal_upload(self.campaign, server, self.envelope(server, part), token)
 
+    def leaves(self) -> bytes:
+        """What stands for each value in its set, joined: both servers sign it when they have stored the keys."""
+        rows, leaf = zip(self.ids, *self._hashes, strict=True), self.contribution.leaf
+        return b"".join(leaf(i.tobytes(), (a.tobytes(), b.tobytes())) for i, a, b in rows)
+
     @cached_property
     def _stored(self) -> list[NDArray[np.uint8]]:
         """What each server stores of each value."""

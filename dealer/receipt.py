@@ -1,8 +1,9 @@
 """The receipt of a party's upload to a campaign: what is on its way, what is stored, what is being withdrawn.
 
 It holds a random salt, from which all ids follow, and together with the token all keys (`dealer/upload_secrets.py`), a
-keyed hash of the positions, and for every batch a generation, a state and the wave it is for; no value, no key. Three
-rules make a value count at most once, whatever a server answers:
+keyed hash of the positions, and for every batch a generation, a state, the wave it is for and the signatures by which
+both servers confirmed that it is stored; no value, no key. Three rules make a value count at most once, whatever a
+server answers:
 
 1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
 2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
@@ -29,7 +30,7 @@ from dealer.upload_secrets import SALT_BYTES, UploadSecrets
 from fss_ecdf.campaign.errors import InvalidValue, TryAgain
 from fss_ecdf.campaign.files import write_durably
 
-VERSION = 4
+VERSION = 5
 FOLDER_VARIABLE = "FSS_RECEIPTS"
 
 # What is known of a batch: nothing of it is anywhere; perhaps; both have stored it; its party takes it back, or its
@@ -58,6 +59,11 @@ class BatchState:
     attempt: int = 0
     state: str = NEW
     wave: int = 0  # that its keys are for, once they are made
+    signatures: tuple[str, ...] = ()  # of both servers, that its uploads are stored
+
+    def as_list(self) -> list[object]:
+        """As it stands in the file."""
+        return [self.attempt, self.state, self.wave, list(self.signatures)]
 
 
 @dataclass
@@ -75,7 +81,7 @@ class Receipt:
         """Durably, and complete or not at all."""
         body: dict[str, Any] = {"version": VERSION, "campaign": self.campaign, "salt": self.salt.hex()}
         body |= {"token": self.source.token_fingerprint(), "data": self.data, "values": self.count, "batch": self.batch}
-        body["parts"] = {str(n): [part.attempt, part.state, part.wave] for n, part in sorted(self.parts.items())}
+        body["parts"] = {str(n): part.as_list() for n, part in sorted(self.parts.items())}
         write_durably(self.path, json.dumps(body).encode())
 
     def numbers(self, *states: str) -> list[int]:
@@ -109,6 +115,11 @@ class Receipt:
         """Its keys are for this wave, and are sent again for no other."""
         self.parts[number].wave = wave
         self.note([number], SENDING)
+
+    def note_stored(self, number: int, signatures: tuple[str, ...]) -> None:
+        """Both servers have signed that they stored it."""
+        self.parts[number].signatures = signatures
+        self.note([number], DONE)
 
     def withdrawn(self, numbers: Iterable[int]) -> None:
         """Both servers have confirmed that it does not count: other ids may be used."""
@@ -173,12 +184,21 @@ def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
     if len(tags[0]) not in (0, 32) or len(tags[1]) != 16:
         raise ValueError("a tag has another length")
     given = body["parts"].items()
-    parts = {int(n): BatchState(_number(generation), state, _number(wave)) for n, (generation, state, wave) in given}
+    parts = {int(n): BatchState(_number(g), state, _number(wave), _signatures(s)) for n, (g, state, wave, s) in given}
     for number, part in parts.items():
         out = part.state != NEW
         if part.state not in STATES or number < 0 or (out and number * batch >= count):
             raise ValueError("batches do not fit the values")
+        if part.state == DONE and not part.signatures:
+            raise ValueError("what is stored is signed")
     return Receipt(path, body["campaign"], salt, UploadSecrets.of(salt, token), tags[0].hex(), count, batch, parts)
+
+
+def _signatures(given: object) -> tuple[str, ...]:
+    """None, or those of both servers."""
+    if not isinstance(given, list) or len(given) not in (0, 2) or not all(isinstance(one, str) for one in given):
+        raise ValueError("not signatures")
+    return tuple(given)
 
 
 def _number(value: object) -> int:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from dealer.key_pairs import KeyPairs, Rand
 from dealer.receipt import DONE, NEW, PENDING, SENDING, WITHDRAWING, Receipt, default_path, open_receipt
 from dealer.servers import ServerPair
+from fss_ecdf.campaign import confirmations
 from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
 from fss_ecdf.campaign.campaign import Campaign, Positions, to_base64url
-from fss_ecdf.campaign.confirmations import is_confirmed
 from fss_ecdf.campaign.errors import (
     CampaignFull,
     InvalidQuery,
@@ -182,23 +182,27 @@ class _Exchange:
         wave = self._sites.wave if part.state == NEW else part.wave
         shared = await asyncio.to_thread(self._kept.source.make_keys, number, part.attempt, positions, campaign, wave)
         self._kept.note_sending(number, wave)
-        outcomes = await asyncio.gather(*(self._to(s, shared) for s in (0, 1)), return_exceptions=True)
+        leaves = await asyncio.to_thread(shared.leaves)
+        outcomes = await asyncio.gather(*(self._to(s, shared, leaves) for s in (0, 1)), return_exceptions=True)
         errors = [o for o in outcomes if isinstance(o, BaseException)]
         if not errors:
-            self._kept.note([number], DONE)
+            self._kept.note_stored(number, tuple(o for o in outcomes if isinstance(o, str)))
             return
         raise min(errors, key=lambda e: isinstance(e, TryAgain))  # a refusal says more
 
-    async def _to(self, server: int, shared: KeyPairs) -> None:
+    async def _to(self, server: int, shared: KeyPairs, leaves: bytes) -> str:
+        """The server's signature that it has stored them all."""
         data = await asyncio.to_thread(shared.sealed, server, self._sites.token)
         answer = await self._sites.call(server, "POST", "/uploads", content=data, media_type=UPLOAD_TYPE)
         try:
-            failures = read(UploadResponse, answer).failures
+            response = read(UploadResponse, answer)
         except InvalidQuery:
             raise PeerUnavailable(_NO_ANSWER.format(server)) from None
-        if failures:
+        if failures := response.failures:
             problem = from_document({"type": f"urn:fss-ecdf:problem:{failures[0].code}", "detail": failures[0].detail})
             raise type(problem)(f"server {server} refused {len(failures)} values: {problem.detail}")
+        message = confirmations.stored(self._campaign.digest, server, shared.contribution.wave, leaves)
+        return _require_signature(self._campaign, server, message, response.signature)
 
     async def withdraw(self, problem: Problem) -> Problem:
         """After a failure: withdraw what may have arrived. Returns the problem with what has become of it."""
@@ -271,5 +275,14 @@ def _require_confirmation(answer: bytes, campaign: Campaign, server: int, ids: b
             f"server {server} cannot say of every value that it does not count: it has it from another token, or "
             "remembers no more ids that were withdrawn before they arrived"
         )
-    if not is_confirmed(campaign, server, ids, found.get("signature")):
-        raise PeerUnavailable(f"server {server} answered without the signature that confirms it")
+    message = confirmations.withdrawn(campaign.digest, server, ids)
+    _require_signature(campaign, server, message, found.get("signature"))
+
+
+def _require_signature(campaign: Campaign, server: int, message: bytes, given: object) -> str:
+    if not isinstance(given, str) or not confirmations.is_confirmed(campaign, server, message, given):
+        raise PeerUnavailable(
+            f"server {server} answered without the signature that confirms it: the answer may be made up on the way. "
+            "Run it again, and tell the operators if it stays so"
+        )
+    return given

@@ -166,6 +166,7 @@ class UploadResponse(Message):
     """What of an upload failed; everything else is stored for good."""
 
     failures: list[UploadFailure] = Field(default_factory=list, description="id, code and detail of each not stored")
+    signature: str | None = Field(default=None, description="the server's, where nothing failed: all of it is stored")
 
 
 class ResultResponse(Message):

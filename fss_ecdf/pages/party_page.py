@@ -29,7 +29,7 @@ def in_script(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True).replace("<", "\\u003c")
 
 
-MOST_BYTES = 150_000
+MOST_BYTES = 160_000
 
 
 def party_page(campaign: Campaign, urls: list[str], *, organiser: str = "", contact: str = "") -> str:

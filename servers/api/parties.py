@@ -6,9 +6,9 @@ from collections import Counter
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from fss_ecdf.campaign import confirmations
 from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, UPLOAD_TYPE
 from fss_ecdf.campaign.campaign import to_base64url
-from fss_ecdf.campaign.confirmations import confirmation
 from fss_ecdf.campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
 from fss_ecdf.campaign.json_messages import UploadFailure, UploadResponse
 from servers import metrics
@@ -26,7 +26,6 @@ _NOT_WITHDRAWN = (
     "it came with another token, which alone withdraws it, or it is not stored and more ids were withdrawn before they "
     "arrived than can be remembered"
 )
-_ALL_STORED = UploadResponse(failures=[]).model_dump_json().encode()
 
 
 @router.post(
@@ -37,7 +36,10 @@ _ALL_STORED = UploadResponse(failures=[]).model_dump_json().encode()
     openapi_extra=takes(UPLOAD_TYPE, {"type": "string", "format": "binary"}),
 )
 async def upload(cid: CampaignId, request: Request) -> Response:
-    """Store keys, one or many. What is not among the failures is stored for good when the answer arrives."""
+    """Store keys, one or many. What is not among the failures is stored for good when the answer arrives.
+
+    If nothing failed, the server signs that: a party believes nobody else that its upload is stored.
+    """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await auth.require_uploader(request, server, entry)
     await server.guard.require()
@@ -58,7 +60,9 @@ async def upload(cid: CampaignId, request: Request) -> Response:
     failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, contribution))
     metrics.UPLOADS.inc(len(rows) - len(failures))
     if not failures:
-        return Response(_ALL_STORED, media_type="application/json")
+        leaves = b"".join(leaf for _, leaf, _ in rows)
+        message = confirmations.stored(entry.campaign.digest, server.number, contribution.wave, leaves)
+        return _answered(UploadResponse(signature=to_base64url(server.identity.sign(message))))
     told = len(rows), failures
     return _failed(*told) if len(failures) <= FEW else await asyncio.to_thread(_failed, *told)
 
@@ -72,7 +76,11 @@ def _failed(count: int, failures: admission.Failures) -> Response:
         document = {**problem.document(), "count": count}
         return JSONResponse(document, problem.status, media_type="application/problem+json")
     listed = [UploadFailure(id=to_base64url(i), code=p.code, detail=p.detail) for i, p in failures]
-    return Response(UploadResponse(failures=listed).model_dump_json(), media_type="application/json")
+    return _answered(UploadResponse(failures=listed))
+
+
+def _answered(answer: UploadResponse) -> Response:
+    return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
 
 @router.post(
@@ -101,7 +109,7 @@ async def withdraw(cid: CampaignId, request: Request) -> JSONResponse:
         work = server.writer.run(lambda: server.storage.uploads.withdraw(entry.campaign.id, ids, sender))
         erased, forgotten = await work
     if not forgotten:
-        signature = server.identity.sign(confirmation(entry.campaign.digest, server.number, data))
+        signature = server.identity.sign(confirmations.withdrawn(entry.campaign.digest, server.number, data))
         return JSONResponse({"withdrawn": erased, "failures": [], "signature": to_base64url(signature)})
     full = CampaignFull(_NOT_WITHDRAWN)
     failures = [UploadFailure(id=to_base64url(i), code=full.code, detail=full.detail).model_dump() for i in forgotten]

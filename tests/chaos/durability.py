@@ -64,7 +64,7 @@ class Busy:
     def _upload(self, campaign: Campaign, batch: Batch) -> None:
         for role in (0, 1):
             response = self._pair.upload(role, campaign, batch.envelopes[role])
-            if response.json() != {"failures": []}:
+            if response.json().get("failures") != []:
                 raise Broken(f"server {role} does not store: {response.text}")
         with self.lock:
             self.stored.update((campaign.id, upload_id) for upload_id in batch.ids)

@@ -209,7 +209,7 @@ class Play:
                     path = f"/v1/campaigns/{name(self._campaign)}/uploads"
                     sealed = seal_upload(self._campaign, role, data, token)
                     answer = client.post(path, content=sealed, headers={"Content-Type": UPLOAD_TYPE})
-                if answer.status_code == 200 and answer.json() == {"failures": []}:
+                if answer.status_code == 200 and answer.json()["failures"] == []:
                     self._model.upload_acknowledged(role, ids)
                     return True
                 if answer.status_code in (403, 409, 410):

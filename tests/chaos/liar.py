@@ -30,12 +30,14 @@ from typing import Self
 
 import httpx
 
+from fss_ecdf.campaign import confirmations
 from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
-from fss_ecdf.campaign.campaign import DIGEST_BYTES, from_base64url, to_base64url
-from fss_ecdf.campaign.confirmations import confirmation
+from fss_ecdf.campaign.campaign import Campaign, to_base64url
 from fss_ecdf.campaign.errors import NotAuthenticated, NotReady, Problem, UploadConflict, UploadWithdrawn, WaveClosed
+from fss_ecdf.campaign.sealed_uploads import token_digest
 from fss_ecdf.net.server_identity import Identity
-from tests.harness.server_pair import IDENTITIES, LivePair
+from servers.storage.admission import decrypt_rows
+from tests.harness.server_pair import IDENTITIES, SALT, LivePair
 
 NETWORK = ("deny", "away", "late", "slow")  # what a bad network in front of an honest server can look like
 LIES = ("deny", "away", "forget", "late", "replay", "withdrawn", "conflict", "closed", "unknown", "nonsense", "slow")
@@ -97,19 +99,32 @@ class Liar:
             with self._lock:
                 self._later.append(request)
         honest = self._pass_on(request) if lie in done | {"slow"} else (200, b"")
-        if lie == "forget" and request[1].endswith("/withdraw"):
+        if lie == "forget":
             return 200, json.dumps(self._confirmed(request)).encode()
         return _reply(lie, honest)
 
     def _confirmed(self, request: Request) -> dict[str, object]:
-        """As if it had withdrawn all that it was asked to."""
-        _, path, _, ids = request
-        said: dict[str, object] = {"withdrawn": len(ids) // UPLOAD_ID_BYTES, "failures": []}
+        """As if it had stored or withdrawn all that it was asked to."""
+        _, path, headers, body = request
+        withdraws, server = path.endswith("/withdraw"), self._identity.server
+        said: dict[str, object] = {"withdrawn": len(body) // UPLOAD_ID_BYTES} if withdraws else {}
+        said["failures"] = []
         if self._signs:
-            campaign = json.loads(self._pass_on(("GET", path.removesuffix("/uploads/withdraw"), {}, b""))[1])
-            digest = from_base64url(campaign["digest"], DIGEST_BYTES, "a digest")
-            said["signature"] = to_base64url(self._identity.sign(confirmation(digest, self._identity.server, ids)))
+            described = json.loads(self._pass_on(("GET", path.partition("/uploads")[0], {}, b""))[1])
+            campaign = Campaign.from_dict(described["campaign"])
+            if withdraws:
+                message = confirmations.withdrawn(campaign.digest, server, body)
+            else:
+                message = self._stored(campaign, headers, body)
+            said["signature"] = to_base64url(self._identity.sign(message))
         return said
+
+    def _stored(self, campaign: Campaign, headers: dict[str, str], body: bytes) -> bytes:
+        token = next(v for k, v in headers.items() if k.lower() == "authorization").removeprefix("Bearer ")
+        key = self._identity.hpke_key(campaign.id, campaign.kem, SALT)
+        contribution, rows = decrypt_rows(body, campaign, self._identity.server, token_digest(token), key.open)
+        leaves = b"".join(leaf for _, leaf, _ in rows)
+        return confirmations.stored(campaign.digest, self._identity.server, contribution.wave, leaves)
 
     def catch_up(self, rng: random.Random) -> None:
         """Do now, in any order, what was kept for later."""
@@ -131,8 +146,6 @@ class Liar:
 def _reply(lie: str, honest: Reply) -> Reply:
     if lie in ("deny", "away", "late"):
         return _problem(NotReady("busy, says the liar"))
-    if lie == "forget":
-        return 200, b'{"failures": []}'
     if lie == "withdrawn":
         return _problem(UploadWithdrawn("you have withdrawn it, says the liar"))
     if lie == "conflict":

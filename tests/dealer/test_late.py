@@ -26,13 +26,13 @@ def made(pair: LivePair, **changes: Any) -> Campaign:
 
 def counted(pair: LivePair, campaign: Campaign) -> list[int]:
     """How many uploads each wave has, which both servers say."""
-    both = [[wave["count"] for wave in pair.status(campaign, role)["waves"]] for role in (0, 1)]
+    both = [[wave["uploads"] for wave in pair.status(campaign, role)["waves"]] for role in (0, 1)]
     assert both[0] == both[1]
     return both[0]
 
 
 def states(receipt: Path) -> list[tuple[int, str, int]]:
-    return [tuple(part) for _, part in sorted(json.loads(receipt.read_text())["parts"].items())]
+    return [tuple(part[:3]) for _, part in sorted(json.loads(receipt.read_text())["parts"].items())]
 
 
 Hook = Callable[[int, str], Awaitable[None]]

@@ -302,7 +302,7 @@ def test_bad_receipts_are_refused(pair: LivePair, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="there is no receipt"):
         dealer.withdraw(sites(pair, campaign), receipt=tmp_path / "none.json")
     good = path.read_text()
-    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 4', '"version": 3')):
+    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 5', '"version": 4')):
         path.write_text(bad)
         with pytest.raises(InvalidValue, match="not a receipt"):
             dealer.upload(place(campaign, 5), campaign, sites(pair, campaign), receipt=path)

@@ -190,7 +190,7 @@ def test_an_interrupted_upload_goes_on_without_loss_or_duplicates(pair: LivePair
 
 
 def _states(receipt: Path) -> list[str]:
-    return [state for _, state, _ in json.loads(receipt.read_text())["parts"].values()]
+    return [state for _, state, _, _ in json.loads(receipt.read_text())["parts"].values()]
 
 
 def _done(receipt: Path) -> int:
@@ -220,7 +220,7 @@ def test_share_is_reproducible_and_prints_nothing() -> None:
 
     first, second = (dealer.make_keys([5, 6], campaign, rand=rand) for _ in range(2))
     assert first.envelope(0) == second.envelope(0)
-    assert repr(first) == "<Shared 2 values, 256 bytes to each server>"
+    assert repr(first) == "<KeyPairs 2 values, 256 bytes to each server>"
 
 
 @pytest.mark.parametrize("scheme", ["dcf", "dpf"])

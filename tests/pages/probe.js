@@ -5,7 +5,7 @@ import { fromHex, toBase64url, toHex, utf8 } from "../../fss_ecdf/pages/party/by
 import { Campaign, checkAnswer, digestOf, readCampaign } from "../../fss_ecdf/pages/party/campaign.js";
 import { Generator, KeyType } from "../../fss_ecdf/pages/party/dcf.js";
 import { Source } from "../../fss_ecdf/pages/party/derive.js";
-import { Sealer } from "../../fss_ecdf/pages/party/envelope.js";
+import { Sealer, leavesOf } from "../../fss_ecdf/pages/party/envelope.js";
 import { isSupported, schedule, seal, sealWith } from "../../fss_ecdf/pages/party/hpke.js";
 import { multiply, putElement, settle } from "../../fss_ecdf/pages/party/field.js";
 import { readGrid } from "../../fss_ecdf/pages/party/grid.js";
@@ -14,7 +14,7 @@ import { shake256, turboShake128 } from "../../fss_ecdf/pages/party/keccak.js";
 import { PROOF_RAND_WORDS, Prover, proofBytes } from "../../fss_ecdf/pages/party/proof.js";
 import { plainNumber } from "../../fss_ecdf/pages/party/numbers.js";
 import { chosenRows, decodeFile, hasHeader, place, readTable } from "../../fss_ecdf/pages/party/records.js";
-import { isConfirmed } from "../../fss_ecdf/pages/party/confirmation.js";
+import { isConfirmed, storedMessage, withdrawnMessage } from "../../fss_ecdf/pages/party/confirmation.js";
 import { sealUpload, sealedBytes } from "../../fss_ecdf/pages/party/sealed.js";
 import { hmacSha256, sha256 } from "../../fss_ecdf/pages/party/sha256.js";
 import { isAddress, isText, shownPlainly } from "../../fss_ecdf/pages/party/text.js";
@@ -98,7 +98,16 @@ globalThis.probe = {
   async sealedUpload(text, server, envelope, token) {
     return toHex(await sealUpload(readCampaign(text), server, fromHex(envelope), token));
   },
-  isConfirmed: (text, server, ids, signature) => isConfirmed(readCampaign(text), server, fromHex(ids), signature),
+  isWithdrawn(text, server, ids, signature) {
+    const campaign = readCampaign(text);
+    return isConfirmed(campaign, server, withdrawnMessage(campaign, server, fromHex(ids)), signature);
+  },
+  // The envelopes of both servers were stored, says a signature.
+  isStored(text, server, wave, envelopes, signature) {
+    const campaign = readCampaign(text),
+      leaves = leavesOf(campaign, envelopes.map(fromHex), wave);
+    return isConfirmed(campaign, server, storedMessage(campaign, server, wave, leaves), signature);
+  },
   sealedBytes: (text, count) => sealedBytes(readCampaign(text), count),
   digest: (text) => toHex(digestOf(readJson(text))),
   rewrite: (text) => writeJson(readJson(text)),

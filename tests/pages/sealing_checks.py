@@ -1,12 +1,14 @@
 """What the page's encryption must have in common with Python's. Each check raises where they differ."""
 
 import json
+from typing import Any
 
 import numpy as np
 from selenium.common.exceptions import JavascriptException
 
+from fss_ecdf.campaign import confirmations as messages
+from fss_ecdf.campaign.binary_messages import upload_rows
 from fss_ecdf.campaign.campaign import Campaign, to_base64url
-from fss_ecdf.campaign.confirmations import confirmation
 from fss_ecdf.campaign.sealed_uploads import open_upload, sealed_bytes, token_digest
 from fss_ecdf.net.hpke import HpkeKey
 from fss_ecdf.net.server_identity import Identity
@@ -60,13 +62,44 @@ def confirmations(probe: Probe) -> None:
         identity = Identity(IDENTITIES[server], server)
 
         def taken(of: Campaign, about: int, some: bytes, signature: object, server: int = server) -> bool:
-            return bool(probe.isConfirmed(as_text(of), about, some.hex(), signature))
+            return bool(probe.isWithdrawn(as_text(of), about, some.hex(), signature))
 
-        good = to_base64url(identity.sign(confirmation(made.digest, server, ids)))
+        good = to_base64url(identity.sign(messages.withdrawn(made.digest, server, ids)))
         assert taken(made, server, ids, good)
         wrong = [good[:-4] + "AAAA", good[:-1], "", None, 7, to_base64url(identity.sign(ids))]
-        wrong.append(to_base64url(identity.sign(confirmation(made.digest, 1 - server, ids))))
+        wrong.append(to_base64url(identity.sign(messages.withdrawn(made.digest, 1 - server, ids))))
         assert not any(taken(made, server, ids, one) for one in wrong)
         assert not taken(made, 1 - server, ids, good)
         assert not taken(other, server, ids, good)
         assert not taken(made, server, ids[:32], good)
+
+
+def acknowledgements(probe: Probe) -> None:
+    """What a server signs when it has stored uploads is taken for these uploads, this wave, server and campaign."""
+    id, wave = bytes(range(32)), 3
+    about: dict[str, Any] = {"waves": {"every": "manual", "count": 5, "pooled": []}}
+    made, other = (
+        campaign(id=id, server_commitments=commitments(id), title=title, **about) for title in ("Risk score", "Another")
+    )
+    sent, others = (envelopes(made, np.array([3, 1, 4]), wave) for _ in range(2))
+    for server in (0, 1):
+        identity = Identity(IDENTITIES[server], server)
+        leaves = b"".join(leaf for _, leaf, _ in upload_rows(sent[server], made, server)[1])
+
+        def signed(digest: bytes, about: int, wave: int, leaves: bytes, by: Identity = identity) -> str:
+            return to_base64url(by.sign(messages.stored(digest, about, wave, leaves)))
+
+        def taken(signature: object, of: Campaign = made, at: int = server, **changes: Any) -> bool:
+            asked = {"wave": wave, "both": sent, **changes}
+            return bool(probe.isStored(as_text(of), at, asked["wave"], [x.hex() for x in asked["both"]], signature))
+
+        good = signed(made.digest, server, wave, leaves)
+        assert taken(good)
+        wrong = [signed(made.digest, 1 - server, wave, leaves), signed(made.digest, server, wave + 1, leaves)]
+        wrong += [signed(made.digest, server, wave, leaves[32:]), signed(made.digest, server, wave, leaves[::-1])]
+        wrong.append(to_base64url(identity.sign(messages.withdrawn(made.digest, server, leaves))))
+        assert not any(taken(one) for one in [*wrong, good[:-4] + "AAAA", "", None, 7])
+        assert not taken(good, of=other)
+        assert not taken(good, wave=wave + 1)
+        assert not taken(good, both=others)
+        assert not taken(good, at=1 - server)

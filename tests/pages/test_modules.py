@@ -29,6 +29,7 @@ CHECKS = {
         sealing_checks.hpke,
         sealing_checks.sealed_uploads,
         sealing_checks.confirmations,
+        sealing_checks.acknowledgements,
     )
 }
 
@@ -56,6 +57,10 @@ MUTANTS = [
     ("sealed_uploads", "sha256(utf8(token))", "new Uint8Array(32)"),
     ("confirmations", "Uint8Array.of(server), sha256(ids)", "Uint8Array.of(1), sha256(ids)"),
     ("confirmations", "Uint8Array.of(server), sha256(ids)", "Uint8Array.of(server)"),
+    ("acknowledgements", "about.setUint8(0, server)", "about.setUint8(0, 1)"),
+    ("acknowledgements", "about.setUint32(1, wave, true)", "about.setUint32(1, 0, true)"),
+    ("acknowledgements", "new Uint8Array(about.buffer), sha256(leaves)", "new Uint8Array(about.buffer)"),
+    ("acknowledgements", "new Uint8Array(about.buffer), first, second", "new Uint8Array(about.buffer), second, first"),
     ("confirmations", "campaign.signingKeys?.[server]", "campaign.signingKeys?.[0]"),
     ("confirmations", "return await crypto.subtle.verify(", "return true || ("),
     ("refusals", '!== "x25519")', '=== "x448")'),

@@ -175,7 +175,7 @@ def test_a_wave_that_closes_while_it_is_sent(driver: Chrome, pair: LivePair, tmp
     send(visit)
     visit.wait_state("done", 60)
     for role in (0, 1):
-        assert [wave["count"] for wave in pair.status(study.campaign, role)["waves"]] == [0, 1]
+        assert [wave["uploads"] for wave in pair.status(study.campaign, role)["waves"]] == [0, 1]
 
 
 def test_a_server_that_was_never_there(driver: Chrome, study: Study) -> None:
@@ -215,7 +215,7 @@ def test_a_withdrawal_that_no_server_signed_is_not_believed(driver: Chrome, stud
     visit.click("withdraw")
     visit.click("yes")
     visit.wait_state("failed", 120)
-    assert "has not confirmed with its signature" in visit.text("problem")
+    assert "has not confirmed this with its signature" in visit.text("problem")
     assert study.stored() == [30, 30]
     visit.run("window.honest()")
 

@@ -153,7 +153,7 @@ def test_refused_tokens_and_another_try(walk: Walk, study: Study) -> None:
     walk.send()
     walk.at("failed")
     assert "do not know your token" in walk.text("#problem")
-    assert "Nothing was sent" in walk.text("#problem")
+    assert "withdrawn before anything is sent with another token" in walk.text("#problem")
     walk.click("edit")
     walk.enter("0.61")
     walk.at("review")
@@ -165,6 +165,27 @@ def test_refused_tokens_and_another_try(walk: Walk, study: Study) -> None:
     walk.click("resume")
     walk.at("done")
     assert study.stored() == [1, 1]
+
+
+def test_an_earlier_upload_of_the_same_device(walk: Walk, pair: LivePair, tmp_path: Path) -> None:
+    """Begun with one invitation, of which the servers say nothing; then come others."""
+    tokens = [f"fss-up-{'rstu'[i] * 40}" for i in range(4)]
+    study = Study(pair, tmp_path, admission="invited", invitations=tokens[1:])
+    walk.open(f"{study.file.as_uri()}#token={tokens[0]}")  # which is not known
+    walk.at("study")
+    walk.enter("0.2")
+    walk.send()
+    walk.at("failed")
+    for token, answer in ((tokens[1], ""), (tokens[2], "others"), (tokens[3], "mine")):
+        walk.invite(token)
+        walk.at("study")
+        walk.enter("0.3")
+        walk.send()
+        walk.at("earlier")
+        if answer:
+            walk.click(answer)
+            walk.at("done")
+    assert study.stored() == [2, 2]
 
 
 # The batch of a thousand arrives before that of a hundred, for which there is no room.

@@ -155,7 +155,7 @@ def test_a_recorded_upload_is_good_for_its_own_server_campaign_and_wave(pair: Li
 
     def send(role: int, to: Campaign, data: bytes) -> str:
         answer = pair.upload_sealed(role, to, data)
-        return "stored" if answer.json() == {"failures": []} else str(answer.json()["type"]).rpartition(":")[2]
+        return "stored" if answer.json().get("failures") == [] else str(answer.json()["type"]).rpartition(":")[2]
 
     first = sealed[0]
     plain = open_upload(first, campaign, 0, token_digest(token), key_of(campaign, 0).open)
@@ -180,7 +180,7 @@ def test_a_retry_is_known_by_what_it_decrypts_to(pair: LivePair) -> None:
     bodies = [seal_upload(campaign, 0, plain, pair.upload_tokens[campaign.id]) for _ in range(3)]
     assert len(set(bodies)) == 3
     for body in bodies:
-        assert pair.upload_sealed(0, campaign, body).json() == {"failures": []}
+        assert pair.upload_sealed(0, campaign, body).json()["failures"] == []
     assert pair.status(campaign, 0)["uploads"] == 3
     row = (len(plain) - HEADER) // 3
     mixed = another[:HEADER] + plain[HEADER : HEADER + 16] + another[HEADER + 16 :]
@@ -196,7 +196,7 @@ def test_bodies_of_many_parts_are_stored(pair: LivePair) -> None:
     pair.create(campaign)
     data = sealed_envelopes(campaign, np.arange(4000) % 50, pair.upload_tokens[campaign.id])[0]
     assert len(data) > 1 << 20
-    assert pair.upload_sealed(0, campaign, data).json() == {"failures": []}
+    assert pair.upload_sealed(0, campaign, data).json()["failures"] == []
     spliced = data[: HEADER + 100] + data[HEADER + 101 :] + b"\0"
     assert pair.upload_sealed(0, campaign, spliced).json()["type"].endswith("unreadable-upload")
     assert pair.status(campaign, 0)["uploads"] == 4000

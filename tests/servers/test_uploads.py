@@ -32,7 +32,7 @@ def test_a_byte_identical_retry_is_harmless(pair: LivePair) -> None:
     campaign = make(pair)
     data = some(campaign)
     for _ in range(3):
-        assert pair.upload(0, campaign, data[0]).json() == {"failures": []}
+        assert pair.upload(0, campaign, data[0]).json()["failures"] == []
     assert pair.status(campaign)["uploads"] == 5
 
 
@@ -74,15 +74,15 @@ def test_sealed_campaigns_take_nothing_more(pair: LivePair) -> None:
     for role in (0, 1):
         assert code(pair.upload(role, campaign, some(campaign)[role])) == "campaign-sealed"
         # what is stored is still acknowledged, to a party whose first answer was lost
-        assert pair.upload(role, campaign, data[role]).json() == {"failures": []}
+        assert pair.upload(role, campaign, data[role]).json()["failures"] == []
 
 
 def test_an_invitation_is_good_for_one_party(pair: LivePair) -> None:
     campaign = new_campaign(admission="invited", max_values_per_person=2)
     pair.create(campaign, invitations=["invitation one", "invitation two"])
     one = some(campaign, 2)[0]
-    assert pair.upload(0, campaign, one, "invitation one").json() == {"failures": []}
-    assert pair.upload(0, campaign, one, "invitation one").json() == {"failures": []}
+    assert pair.upload(0, campaign, one, "invitation one").json()["failures"] == []
+    assert pair.upload(0, campaign, one, "invitation one").json()["failures"] == []
     response = pair.upload(0, campaign, some(campaign, 1, seed=4)[0], "invitation one")
     assert (response.status_code, code(response)) == (403, "invitation-used")
     assert pair.upload(0, campaign, some(campaign, 2, seed=5)[0], "invitation two").status_code == 200
@@ -153,7 +153,7 @@ def test_many_single_uploads_at_once_are_all_stored(pair: LivePair) -> None:
     singles = [some(campaign, 1, seed)[0] for seed in range(60)]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda data: pair.upload(0, campaign, data), singles))
-    assert all(r.json() == {"failures": []} for r in answers)
+    assert all(r.json()["failures"] == [] for r in answers)
     assert pair.status(campaign)["uploads"] == 60
 
 

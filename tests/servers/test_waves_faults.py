@@ -43,10 +43,10 @@ def test_a_wave_survives_a_crash_at_every_step_of_its_closing(tmp_path: Path, po
             client.post(f"/v1/campaigns/{name(campaign)}/seal", params={"wave": 1})
         assert pair.exited(0) == 137
         late = envelopes(campaign, np.arange(12), wave=2)  # what server 1 has open; server 0 takes it as the next one
-        assert pair.upload(1, campaign, late[1]).json() == {"failures": []}  # server 1 goes on taking uploads
+        assert pair.upload(1, campaign, late[1]).json()["failures"] == []  # server 1 goes on taking uploads
         pair.drop(0, "crash_at")
         pair.start(0)
-        assert pair.upload(0, campaign, late[0]).json() == {"failures": []}
+        assert pair.upload(0, campaign, late[0]).json()["failures"] == []
         close(pair, campaign, 1)
         close(pair, campaign, 2)
         until_released(pair, campaign, "pooled 2")
@@ -152,7 +152,7 @@ def test_keys_go_after_the_last_release_and_answers_stay(tmp_path: Path) -> None
             assert not [path for path in folder.rglob("*") if path.name in ("keys", "curve", "proofs", "candidates")]
             pair.stop(role)
             pair.start(role)
-        assert pair.upload(0, campaign, first[0]).json() == {"failures": []}  # a retry is answered like the first
+        assert pair.upload(0, campaign, first[0]).json()["failures"] == []  # a retry is answered like the first
         other = first[0][:-8] + bytes(8)
         assert "upload-conflict" in pair.upload(0, campaign, other).text
         assert (pair.ask(0, campaign, "curve", wave=1), pair.ask(1, campaign, "curve", pooled=2)) == before

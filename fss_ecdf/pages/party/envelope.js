@@ -4,6 +4,7 @@
 //     "FSSU" version party kind 0 digest(32) wave(4) count(4) people(8) key_bytes(4) proof_bytes(4),
 //     then count x (id(16) other(32) key proof)
 
+import { concat, utf8 } from "./bytes.js";
 import { Generator, RAND_BYTES } from "./dcf.js";
 import { PROOF_RAND_WORDS, Prover, proofBytes } from "./proof.js";
 import { sha256 } from "./sha256.js";
@@ -14,6 +15,7 @@ export const UPLOAD_VERSION = 4;
 export const ID_BYTES = 16;
 const HASH_BYTES = 32;
 export const HEADER_BYTES = 64;
+const LEAF = utf8("fss-ecdf set leaf 1\n");
 
 /** @param {boolean} checked */
 export const randBytes = (checked) => RAND_BYTES + (checked ? 8 * PROOF_RAND_WORDS : 0);
@@ -116,4 +118,25 @@ function crossHashes(outs, at, size) {
   const [first, second] = outs.map((out) => sha256(out.subarray(at + ID_BYTES + HASH_BYTES, at + size)));
   outs[0].set(second, at + ID_BYTES);
   outs[1].set(first, at + ID_BYTES);
+}
+
+// What stands for each upload in its set, joined: its id, its wave, one person, and the hashes of both servers' shares.
+/**
+ * @param {Campaign} campaign
+ * @param {Uint8Array[]} envelopes
+ * @param {number} wave
+ */
+export function leavesOf(campaign, envelopes, wave) {
+  const size = recordBytes(campaign),
+    about = new DataView(new ArrayBuffer(12)),
+    /** @type {Uint8Array[]} */
+    leaves = [];
+  about.setUint32(0, wave, true);
+  about.setUint32(4, 1, true);
+  for (let at = HEADER_BYTES; at < envelopes[0].length; at += size) {
+    const id = envelopes[0].subarray(at, at + ID_BYTES);
+    const [second, first] = envelopes.map((one) => one.subarray(at + ID_BYTES, at + ID_BYTES + HASH_BYTES));
+    leaves.push(sha256(concat(LEAF, id, new Uint8Array(about.buffer), first, second)));
+  }
+  return concat(...leaves);
 }

@@ -1,6 +1,7 @@
-// What has become of what was sent, after something went wrong.
+// Why something does not go on, and what has become of what was sent.
 
 import { Refusal } from "./grid.js";
+/** @import { Campaign } from "./campaign.js" */
 /** @import { Upload } from "./upload.js" */
 
 /**
@@ -16,8 +17,21 @@ export const asRefusal = (error) =>
  * @param {Refusal} error
  */
 export function outcomeOf(upload, error) {
-  if (["otherTab", "otherValues"].includes(error.key) || error.code === "campaign-sealed") return null;
+  if (["otherTab", "otherValues", "earlierStays"].includes(error.key) || error.code === "campaign-sealed") return null;
   if (!upload?.isOut) return error.after ?? "refused";
   if (upload.stored && upload.pending) return "partStored";
   return error.after ?? (upload.pending ? "perhapsStored" : "unfinished");
+}
+
+// Why the campaign takes nothing at this moment, by the states that both servers have told; or null.
+/**
+ * @param {Campaign} campaign
+ * @param {string[]} states
+ */
+export function closedReason({ opens, closes }, states) {
+  const now = Date.now();
+  if (states.includes("sealed") || states.includes("checking")) return { why: "campaign-sealed", sealed: true };
+  if (opens && now < opens) return { why: "closedNotYet", time: opens };
+  if (closes && now >= closes) return { why: "closedSince", time: closes };
+  return states.some((state) => state !== "open") ? { why: "closedFrozen" } : null;
 }

@@ -4,7 +4,7 @@ import { toBase64url } from "./bytes.js";
 import { readCampaign } from "./campaign.js";
 import { emptyForm } from "./form.js";
 import { Refusal } from "./grid.js";
-import { asRefusal, outcomeOf } from "./outcomes.js";
+import { asRefusal, closedReason, outcomeOf } from "./outcomes.js";
 import { saveFile } from "./parts.js";
 import { placeTyped, rangeOf } from "./placing.js";
 import { say, wantedLanguage } from "./saying.js";
@@ -57,6 +57,7 @@ export class Page {
     /** @type {Helper} */
     this.helper = unset();
     this.opened = "";
+    this.mine = ""; // the name of a receipt whose token was mistyped by whoever sends now
     this.isPersisted = false;
     this.language = wantedLanguage(navigator.languages ?? [navigator.language]);
     this.token = invitationToken() || rememberedToken(about.digest);
@@ -134,22 +135,11 @@ export class Page {
       clearTimeout(slow);
     }
     const { upload } = this;
-    const closed = this.closing();
+    const closed = closedReason(this.campaign, this.sites.states);
     if (closed) this.move("shut", closed);
     else if (upload.isOut && upload.pending) await this.run("interrupted", null);
     else if (upload.isOut) this.move("halted", { after: "unfinished", halted: true });
     else this.move("opened");
-  }
-
-  // Why the campaign takes nothing at this moment, or null.
-  closing() {
-    const { states } = this.sites,
-      { opens, closes } = this.campaign,
-      now = Date.now();
-    if (states.includes("sealed") || states.includes("checking")) return { why: "campaign-sealed", sealed: true };
-    if (opens && now < opens) return { why: "closedNotYet", time: opens };
-    if (closes && now >= closes) return { why: "closedSince", time: closes };
-    return states.some((state) => state !== "open") ? { why: "closedFrozen" } : null;
   }
 
   finished() {
@@ -161,7 +151,7 @@ export class Page {
   async learn() {
     try {
       await this.sites.check();
-      const closed = this.closing();
+      const closed = closedReason(this.campaign, this.sites.states);
       if (closed && this.state === "done") this.move("learnt", { ...this.data, closed });
     } catch {
       // withdrawing asks again
@@ -182,7 +172,7 @@ export class Page {
 
   /** @param {string} token */
   change(token) {
-    Object.assign(this, { token, opened: "", form: emptyForm(), placed: null });
+    Object.assign(this, { token, opened: "", mine: "", form: emptyForm(), placed: null });
     rememberToken(this.about.digest, token);
   }
 
@@ -279,7 +269,7 @@ export class Page {
       this.refuse(error);
       return;
     }
-    await this.run(event, this.upload.isOut ? null : this.reviewed.positions);
+    await this.run(event, this.placed?.positions ?? null);
   }
 
   /**
@@ -299,6 +289,30 @@ export class Page {
       const sent = await this.upload.send(this.token, positions, progress);
       this.placed = null;
       this.move("stored", { count: sent });
+    } catch (error) {
+      const known = asRefusal(error);
+      if (known.key !== "earlier") this.refuse(known);
+      else {
+        this.move("doubted");
+        if (this.mine) await this.withdrawEarlier();
+      }
+    }
+  }
+
+  // The unfinished upload is somebody else's, who uses this device, too.
+  shareDevice() {
+    this.upload.sharesDevice = true;
+    return this.run("others", this.reviewed.positions);
+  }
+
+  // It is the same person's: all that is unfinished, or what was sent with a token that was mistyped a moment ago.
+  async withdrawEarlier() {
+    const name = this.mine;
+    this.mine = "";
+    this.move("mine", { working: true });
+    try {
+      await this.upload.withdrawEarlier(this.token, name);
+      await this.run("cleared", this.reviewed.positions);
     } catch (error) {
       this.refuse(error);
     }
@@ -365,11 +379,15 @@ export class Page {
   /** @param {unknown} error */
   refuse(error) {
     const known = asRefusal(error);
-    if (known.code === "not-authenticated" && !this.upload.isOut) {
-      this.token = ""; // another one can be typed
+    const retyped = known.code === "not-authenticated" && Boolean(this.placed || !this.upload.isOut);
+    if (retyped) {
+      // Another token can be typed. Whoever said that this one is unknown may have stored the upload.
+      this.token = "";
+      this.mine = this.upload.isOut ? this.upload.store.name : "";
       rememberToken(this.about.digest, "");
     }
-    this.move("refused", { error: known, after: outcomeOf(this.upload, known) });
+    const after = retyped && this.mine ? "withdrawnFirst" : outcomeOf(this.upload, known);
+    this.move("refused", { error: known, after, retyped });
   }
 
   saveReceipt() {

@@ -75,9 +75,9 @@ export const PROBLEM_TEXTS = {
     "Cette étude exige un chiffrement résistant aux ordinateurs quantiques ({kem}), absent des navigateurs. Utilisez le programme fss-dealer.",
   ],
   noEncryption: [
-    "This browser is too old: it lacks the encryption (X25519) with which only the right server can read what you send. Use a newer browser or the command line, fss-dealer.",
-    "Dieser Browser ist zu alt: Ihm fehlt die Verschlüsselung (X25519), mit der nur der richtige Server lesen kann, was Sie senden. Nehmen Sie einen neueren Browser oder das Programm fss-dealer.",
-    "Ce navigateur est trop ancien : il lui manque le chiffrement (X25519) grâce auquel seul le bon serveur peut lire votre envoi. Utilisez un navigateur plus récent ou le programme fss-dealer.",
+    "This browser is too old: it lacks the encryption (X25519) with which only the right server can read what you send, or the signatures (Ed25519) by which it confirms that. Use a newer browser or the command line, fss-dealer.",
+    "Dieser Browser ist zu alt: Ihm fehlt die Verschlüsselung (X25519), mit der nur der richtige Server lesen kann, was Sie senden, oder die Unterschrift (Ed25519), mit der er es bestätigt. Nehmen Sie einen neueren Browser oder das Programm fss-dealer.",
+    "Ce navigateur est trop ancien : il lui manque le chiffrement (X25519) grâce auquel seul le bon serveur peut lire votre envoi, ou la signature (Ed25519) par laquelle il le confirme. Utilisez un navigateur plus récent ou le programme fss-dealer.",
   ],
   insecure: [
     "Open this page over https or as a local file: only then can it keep your receipt safely.",
@@ -141,10 +141,20 @@ export const PROBLEM_TEXTS = {
     "Server {server} hat keine Antwort dieser Studie gesendet. Versuchen Sie es später noch einmal oder fragen Sie nach.",
     "Le serveur {server} n’a pas envoyé de réponse de cette étude. Réessayez plus tard ou demandez à l’organisateur.",
   ],
+  withdrawnFirst: [
+    "Check the token and enter it again. If anything arrived nevertheless, it is withdrawn before anything is sent with another token.",
+    "Prüfen Sie den Zugangscode und geben Sie ihn noch einmal ein. Wenn doch etwas angekommen ist, wird es zurückgenommen, bevor mit einem anderen Code gesendet wird.",
+    "Vérifiez le code et saisissez-le à nouveau. Si quelque chose est tout de même arrivé, cela est retiré avant tout envoi avec un autre code.",
+  ],
+  earlierStays: [
+    "Server {server} has stored the earlier upload, and only the invitation with which it was sent can withdraw it. Open that invitation on this device to resume or withdraw it. Nothing was sent with the new one.",
+    "Server {server} hat die frühere Übertragung gespeichert, und nur die Einladung, mit der sie gesendet wurde, kann sie zurücknehmen. Öffnen Sie diese Einladung auf diesem Gerät, um sie fortzusetzen oder zurückzunehmen. Mit der neuen wurde nichts gesendet.",
+    "Le serveur {server} a enregistré l’envoi précédent, et seule l’invitation avec laquelle il a été envoyé peut le retirer. Ouvrez cette invitation sur cet appareil pour le reprendre ou le retirer. Rien n’a été envoyé avec la nouvelle.",
+  ],
   "not-confirmed": [
-    "Server {server} has not confirmed with its signature that the values are withdrawn. Try again, or use a newer browser.",
-    "Server {server} hat nicht mit seiner Unterschrift bestätigt, dass die Werte zurückgezogen sind. Versuchen Sie es noch einmal, oder nehmen Sie einen neueren Browser.",
-    "Le serveur {server} n’a pas confirmé le retrait par sa signature. Réessayez, ou utilisez un navigateur plus récent.",
+    "Server {server} has not confirmed this with its signature: somebody between you and the server may have made up the answer. Try again; if it stays so, tell the organisers.",
+    "Server {server} hat das nicht mit seiner Unterschrift bestätigt: Die Antwort kann unterwegs erfunden worden sein. Versuchen Sie es noch einmal; wenn es so bleibt, sagen Sie es den Veranstaltern.",
+    "Le serveur {server} n’a pas confirmé cela par sa signature : la réponse a pu être inventée en chemin. Réessayez ; si cela continue, prévenez les organisateurs.",
   ],
   serverSays: [
     "Server {server}: {detail} [{code}]",

@@ -9,7 +9,7 @@
 import { fromHex, toHex } from "./bytes.js";
 import { SALT_BYTES, Source } from "./derive.js";
 
-export const RECEIPT_VERSION = 4;
+export const RECEIPT_VERSION = 5;
 export const NEW = "new",
   SENDING = "sending",
   DONE = "done",
@@ -17,17 +17,24 @@ export const NEW = "new",
   PENDING = "pending"; // its wave closed before both had it
 const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "parts"];
 
-/** @typedef {{ generation: number, state: string, wave: number }} Part */
+/** @typedef {{ generation: number, state: string, wave: number, signatures: string[] }} Part */
+/** @typedef {[generation: number, state: string, wave: number, signatures: string[]]} PartBody */
 /**
  * @typedef {{ version: number, campaign: string, salt: string, token: string, data: string, values: number,
- *   batch: number, parts: Record<string, [generation: number, state: string, wave: number]> }} ReceiptBody
+ *   batch: number, parts: Record<string, PartBody> }} ReceiptBody
  */
 
 /**
  * @param {Part} part
- * @returns {[number, string, number]}
+ * @returns {PartBody}
  */
-const partOf = ({ generation, state, wave }) => [generation, state, wave];
+const partOf = ({ generation, state, wave, signatures }) => [generation, state, wave, signatures];
+
+/**
+ * @param {number} generation
+ * @returns {Part}
+ */
+const unsent = (generation) => ({ generation, state: NEW, wave: 0, signatures: [] });
 
 export class Receipt {
   // `keep` stores what `body` returns, durably, before anything goes on.
@@ -71,9 +78,10 @@ export class Receipt {
     const found = new Receipt(campaign, fromHex(body.salt), keep);
     if (found.salt.length !== SALT_BYTES) throw new Error("a salt is needed");
     Object.assign(found, { mark: body.token, data: body.data, count: body.values, batch: body.batch });
-    for (const [number, [generation, state, wave]] of Object.entries(body.parts)) {
+    for (const [number, [generation, state, wave, signatures]] of Object.entries(body.parts)) {
       if (![NEW, SENDING, DONE, WITHDRAWING, PENDING].includes(state)) throw new Error("a state is not known");
-      found.parts.set(Number(number), { generation, state, wave });
+      if (state === DONE && signatures.length !== 2) throw new Error("what is stored is signed");
+      found.parts.set(Number(number), { generation, state, wave, signatures });
     }
     return found;
   }
@@ -122,8 +130,7 @@ export class Receipt {
    */
   take(data, count, batch) {
     if (this.data !== data || !this.numbers(SENDING, DONE).length) Object.assign(this, { data, count, batch });
-    for (let n = 0; n * this.batch < this.count; n++)
-      if (!this.parts.has(n)) this.parts.set(n, { generation: 0, state: NEW, wave: 0 });
+    for (let n = 0; n * this.batch < this.count; n++) if (!this.parts.has(n)) this.parts.set(n, unsent(0));
     return this.save();
   }
 
@@ -135,6 +142,19 @@ export class Receipt {
   /** @param {number[]} numbers */
   size(numbers) {
     return numbers.reduce((sum, n) => sum + Math.max(0, this.within(n)[1] - this.within(n)[0]), 0);
+  }
+
+  get stored() {
+    return this.size(this.numbers(DONE));
+  }
+
+  // Something of it may be at a server.
+  get isOut() {
+    return this.numbers(SENDING, DONE, WITHDRAWING, PENDING).length > 0;
+  }
+
+  get isComplete() {
+    return this.isOut && this.count > 0 && this.stored === this.count;
   }
 
   /** @param {number} number */
@@ -168,9 +188,19 @@ export class Receipt {
     return this.note([number], SENDING);
   }
 
+  // Both servers have signed that they stored it.
+  /**
+   * @param {number} number
+   * @param {string[]} signatures
+   */
+  noteStored(number, signatures) {
+    this.part(number).signatures = signatures;
+    return this.note([number], DONE);
+  }
+
   /** @param {number[]} numbers */
   withdrawn(numbers) {
-    for (const n of numbers) this.parts.set(n, { generation: this.part(n).generation + 1, state: NEW, wave: 0 });
+    for (const n of numbers) this.parts.set(n, unsent(this.part(n).generation + 1));
     return this.save();
   }
 

@@ -81,13 +81,25 @@ const SCREENS = {
   },
 
   /** @param {Page} page */
+  earlier: (page) => ({
+    head: page.say("earlierHead"),
+    body: [
+      notice("warn", paragraph(page.say("earlierText"), { id: "earlier-text" })),
+      actions(
+        button("mine", page.say("earlierMine"), () => page.withdrawEarlier(), "primary"),
+        button("others", page.say("earlierOthers"), () => page.shareDevice()),
+      ),
+    ],
+  }),
+
+  /** @param {Page} page */
   failed(page) {
-    const { error, after, halted } = page.data,
+    const { error, after, halted, retyped } = page.data,
       { upload } = page;
     const own = error && hasText(error.code) && error.code !== error.key;
     const fatal = error && FATAL.includes(error.key);
     const sealed = error?.code === "campaign-sealed";
-    const out = upload?.isOut && !sealed,
+    const out = upload?.isOut && !sealed && !retyped,
       again = upload && !out && page.placed && !sealed;
     const typed = { token: "" };
     const stored = { done: upload?.stored, count: upload?.receipt.count };

@@ -1,6 +1,6 @@
 // Sending keys to both servers, and taking them back, as dealer/upload_client.py does: whatever fails, a value counts once.
 
-import { isConfirmed } from "./confirmation.js";
+import { isConfirmed, storedMessage, withdrawnMessage } from "./confirmation.js";
 import { UPLOAD_TYPE } from "./envelope.js";
 import { Refusal } from "./grid.js";
 import { DONE, NEW, PENDING, SENDING, WITHDRAWING } from "./receipt.js";
@@ -15,13 +15,14 @@ const IN_FLIGHT = 3;
 const TRIES = 3; // of a batch, each with new keys: waves may close again and again
 
 // One upload's dealings with both servers. Everything is in the receipt before it is on the wire. `make` returns both
-// envelopes of a batch; `progress` hears how many values both servers have stored.
+// envelopes of a batch and its leaves; `progress` hears how many values both servers have stored.
+/** @typedef {{ envelopes: Uint8Array[], leaves: Uint8Array }} Made */
 export class Exchange {
   /**
    * @param {Campaign} campaign
    * @param {Sites} sites
    * @param {Receipt} receipt
-   * @param {(number: number, generation: number, positions: Float64Array, wave: number) => Promise<Uint8Array[]>} make
+   * @param {(number: number, generation: number, positions: Float64Array, wave: number) => Promise<Made>} make
    * @param {(stored: number) => void} progress
    */
   constructor(campaign, sites, receipt, make, progress) {
@@ -111,24 +112,41 @@ export class Exchange {
   async sendOnce(number, positions) {
     const part = this.receipt.part(number),
       wave = part.state === NEW ? this.sites.wave : part.wave;
-    const envelopes = await this.make(number, part.generation, positions, wave);
+    const { envelopes, leaves } = await this.make(number, part.generation, positions, wave);
     await this.receipt.noteSending(number, wave);
-    const outcomes = await Promise.allSettled([0, 1].map((server) => this.to(server, envelopes[server])));
+    const to = (/** @type {number} */ server) =>
+      this.to(server, envelopes[server], storedMessage(this.campaign, server, wave, leaves));
+    const outcomes = await Promise.allSettled([0, 1].map(to));
     const errors = outcomes.flatMap((o) => (o.status === "rejected" ? [o.reason] : []));
     if (!errors.length) {
-      await this.receipt.note([number], DONE);
+      const signatures = outcomes.flatMap((o) => (o.status === "fulfilled" ? [o.value] : []));
+      await this.receipt.noteStored(number, signatures);
       return;
     }
     throw errors.find((e) => !e.again) ?? errors[0]; // a refusal says more
   }
 
+  // The server's signature that it has stored the whole envelope.
   /**
    * @param {number} server
    * @param {Uint8Array} envelope
+   * @param {Uint8Array} message
    */
-  async to(server, envelope) {
-    const failures = listOf(await this.sites.call(server, "POST", "/uploads", envelope, UPLOAD_TYPE), server);
+  async to(server, envelope, message) {
+    const text = await this.sites.call(server, "POST", "/uploads", envelope, UPLOAD_TYPE);
+    const { failures, signature } = answerOf(text, server);
     if (failures.length) throw new Problem(server, String(failures[0].code), String(failures[0].detail));
+    return this.signed(server, message, signature);
+  }
+
+  /**
+   * @param {number} server
+   * @param {Uint8Array} message
+   * @param {unknown} signature
+   */
+  async signed(server, message, signature) {
+    if (await isConfirmed(this.campaign, server, message, signature)) return String(signature);
+    throw new Problem(server, "not-confirmed", "");
   }
 
   // After a failure: withdraw what may have arrived. Returns the error with what has become of it.
@@ -169,9 +187,9 @@ export class Exchange {
       try {
         const ids = this.receipt.ids(number);
         const text = await this.sites.call(server, "POST", "/uploads/withdraw", ids, "application/octet-stream");
-        if (listOf(text, server, "withdrawn").length) throw new Problem(server, "campaign-full", "");
-        const { signature } = JSON.parse(text);
-        if (!(await isConfirmed(this.campaign, server, ids, signature))) throw new Problem(server, "not-confirmed", "");
+        const { failures, signature } = answerOf(text, server, "withdrawn");
+        if (failures.length) throw new Problem(server, "campaign-full", "");
+        await this.signed(server, withdrawnMessage(this.campaign, server, ids), signature);
       } catch (problem) {
         return { confirmed, problem };
       }
@@ -181,17 +199,17 @@ export class Exchange {
   }
 }
 
-// The failures in an answer of this protocol; anything else confirms nothing.
+// An answer of this protocol; anything else confirms nothing.
 /**
  * @param {string} text
  * @param {number} server
  * @param {string | null} [number]
- * @returns {{ code: unknown, detail: unknown }[]}
+ * @returns {{ failures: { code: unknown, detail: unknown }[], signature: unknown }}
  */
-function listOf(text, server, number = null) {
+function answerOf(text, server, number = null) {
   try {
     const found = JSON.parse(text);
-    if (Array.isArray(found.failures) && (!number || Number.isInteger(found[number]))) return found.failures;
+    if (Array.isArray(found.failures) && (!number || Number.isInteger(found[number]))) return found;
   } catch {
     // not an answer
   }

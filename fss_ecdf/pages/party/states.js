@@ -22,7 +22,9 @@ export const TRANSITIONS = {
   enter: { noted: "enter", placed: "review", back: "study", invited: "loading" },
   // What would be sent. Every edit leaves this state, so that what is sent is what was shown.
   review: { lacked: "review", edit: "enter", send: "sending", finished: "done", refused: "failed", invited: "loading" },
-  sending: { stored: "done", refused: "failed" },
+  sending: { stored: "done", doubted: "earlier", refused: "failed" },
+  // Another upload from this device is unfinished: was it the same person's?
+  earlier: { others: "sending", mine: "withdrawing", invited: "loading" },
   failed: {
     retry: "loading",
     resume: "sending",
@@ -47,6 +49,7 @@ export const TRANSITIONS = {
     leave: "failed",
     abandon: "closed",
     erased: "done",
+    cleared: "sending",
     refused: "failed",
   },
 };

@@ -32,9 +32,12 @@ export class Store {
     return new Store(await done(opening));
   }
 
-  /** @param {string} kind */
-  get(kind) {
-    return done(this.database.transaction(TABLE).objectStore(TABLE).get([this.name, kind]));
+  /**
+   * @param {string} kind
+   * @param {string} [name]
+   */
+  get(kind, name = this.name) {
+    return done(this.database.transaction(TABLE).objectStore(TABLE).get([name, kind]));
   }
 
   // The [name, kind] of everything whose name begins so; names have no mark above "~".
@@ -48,17 +51,21 @@ export class Store {
   /**
    * @param {string} kind
    * @param {unknown} value
+   * @param {string} [name]
    */
-  async put(kind, value) {
+  async put(kind, value, name = this.name) {
     const writing = this.database.transaction(TABLE, "readwrite", { durability: "strict" });
-    writing.objectStore(TABLE).put(value, [this.name, kind]);
+    writing.objectStore(TABLE).put(value, [name, kind]);
     await ended(writing);
   }
 
-  /** @param {...string} kinds */
-  async remove(...kinds) {
+  /**
+   * @param {string[]} kinds
+   * @param {string} [name]
+   */
+  async remove(kinds, name = this.name) {
     const writing = this.database.transaction(TABLE, "readwrite", { durability: "strict" });
-    for (const kind of kinds) writing.objectStore(TABLE).delete([this.name, kind]);
+    for (const kind of kinds) writing.objectStore(TABLE).delete([name, kind]);
     await ended(writing);
   }
 }

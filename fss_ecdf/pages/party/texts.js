@@ -250,6 +250,27 @@ export const SCREEN_TEXTS = {
     "{done} valeurs sur {count} sont enregistrées par les deux serveurs. Laissez cette page ouverte.",
   ],
 
+  earlierHead: [
+    "Was the earlier upload yours?",
+    "War die frühere Übertragung Ihre?",
+    "L’envoi précédent était-il le vôtre ?",
+  ],
+  earlierText: [
+    "An earlier upload from this device is unfinished and may have reached the servers. If it was yours, it must be withdrawn first, so that you count once.",
+    "Eine frühere Übertragung von diesem Gerät ist unvollständig und kann bei den Servern angekommen sein. Wenn es Ihre war, muss sie erst zurückgenommen werden, damit Sie nur einmal zählen.",
+    "Un envoi précédent depuis cet appareil est inachevé et a pu parvenir aux serveurs. S’il était le vôtre, il doit d’abord être retiré, pour que vous ne comptiez qu’une fois.",
+  ],
+  earlierMine: [
+    "Mine: withdraw it, then send",
+    "Meine: zurücknehmen, dann senden",
+    "Le mien : le retirer, puis envoyer",
+  ],
+  earlierOthers: [
+    "Somebody else’s: send now",
+    "Die einer anderen Person: jetzt senden",
+    "Celui d’une autre personne : envoyer",
+  ],
+
   doneHead: ["Thank you", "Vielen Dank", "Merci"],
   doneText: [
     "Both servers have stored {values}.",

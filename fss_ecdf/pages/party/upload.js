@@ -1,13 +1,16 @@
 // One campaign's uploads in this browser: receipts, pending positions, both servers. It knows nothing of the page.
 //
 // Receipts are kept for each invitation, under a hash of its token, so that one person is not told of another's. Where
-// all parties have the same token, somebody else on the device gets the next number.
+// all parties have the same token, somebody else on the device gets the next number. While another receipt is
+// unfinished, nothing is sent before its person has withdrawn it, or has said that somebody else is using the device.
 
 import { concat, toHex, utf8 } from "./bytes.js";
+import { canVerify } from "./confirmation.js";
 import { Refusal } from "./grid.js";
 import { isSupported } from "./hpke.js";
-import { DONE, PENDING, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
+import { DONE, Receipt, SENDING, WITHDRAWING } from "./receipt.js";
 import { Exchange } from "./sending.js";
+import { Problem } from "./sites.js";
 import { sha256 } from "./sha256.js";
 import { Store } from "./store.js";
 /** @import { Campaign } from "./campaign.js" */
@@ -32,6 +35,7 @@ export class Upload {
     this.store = store;
     this.lock = `fss-ecdf ${campaign.name}`;
     this.number = 0;
+    this.sharesDevice = false;
     /** @type {Float64Array | null} */
     this.pending = null;
     this.receipt = Receipt.fresh(campaign.name, async () => undefined);
@@ -44,7 +48,7 @@ export class Upload {
    */
   static async open(campaign, sites, helper) {
     if (!isSecureContext || !navigator.locks) throw new Refusal("insecure");
-    if (!(await isSupported())) throw new Refusal("noEncryption");
+    if (!(await isSupported()) || !(await canVerify(campaign))) throw new Refusal("noEncryption");
     try {
       const made = new Upload(campaign, sites, helper, await Store.open());
       await made.select("");
@@ -76,6 +80,7 @@ export class Upload {
   async select(token, number = null) {
     const last = (await this.kept(token)).numbers.at(-1) ?? 0;
     this.number = number ?? last;
+    this.sharesDevice = false;
     this.store.name = `${this.campaign.name}/${invitation(token)}/${this.number}`;
     await this.reload();
   }
@@ -100,21 +105,39 @@ export class Upload {
   }
 
   get stored() {
-    return this.receipt.size(this.receipt.numbers(DONE));
+    return this.receipt.stored;
   }
 
   get isOut() {
-    return this.receipt.numbers(SENDING, DONE, WITHDRAWING, PENDING).length > 0;
+    return this.receipt.isOut;
   }
 
   get isComplete() {
-    return this.isOut && this.receipt.count > 0 && this.stored === this.receipt.count;
+    return this.receipt.isComplete;
+  }
+
+  // Other receipts on this device of which something may be at a server without its person having been told so.
+  async unfinished() {
+    /** @type {[name: string, kind: string][]} */
+    const keys = await this.store.keys(`${this.campaign.name}/`);
+    /** @type {[name: string, receipt: Receipt][]} */
+    const found = [];
+    for (const [name, kind] of keys) {
+      if (kind !== RECEIPT || name === this.store.name) continue;
+      /** @param {ReceiptBody} body */
+      const keep = (body) => this.store.put(RECEIPT, body, name);
+      const receipt = Receipt.read(await this.store.get(RECEIPT, name), this.campaign.name, keep);
+      if (receipt.isOut && !receipt.isComplete) found.push([name, receipt]);
+    }
+    return found;
   }
 
   // One tab at a time; both servers must still be the page's before anything is sent.
   /**
+   * @template T
    * @param {string} token
-   * @param {() => Promise<number>} what
+   * @param {() => Promise<T>} what
+   * @returns {Promise<T>}
    */
   alone(token, what) {
     return navigator.locks.request(this.lock, { ifAvailable: true }, async (lock) => {
@@ -140,6 +163,7 @@ export class Upload {
       const { receipt } = this;
       if (receipt.numbers(SENDING, DONE).length && receipt.data !== receipt.source.tag(sent))
         throw new Refusal("otherValues");
+      if (!receipt.isOut && !this.sharesDevice && (await this.unfinished()).length) throw new Refusal("earlier");
       try {
         await this.store.put(POSITIONS, sent);
         this.pending = sent;
@@ -168,8 +192,31 @@ export class Upload {
     });
   }
 
+  // The same person has another invitation now. What may have arrived from this device with an earlier one is withdrawn
+  // first, and both servers must confirm that: whoever said that the token is unknown may have stored the upload.
+  /**
+   * @param {string} token
+   * @param {string} only the name of one receipt, or "" for all that are unfinished
+   */
+  withdrawEarlier(token, only) {
+    return this.alone(token, async () => {
+      for (const [name, receipt] of await this.unfinished()) {
+        if (only && name !== only) continue;
+        await receipt.note(receipt.numbers(SENDING, DONE), WITHDRAWING);
+        receipt.use(token);
+        try {
+          await this.exchange(token, () => {}, receipt).withdraw();
+        } catch (error) {
+          const stays = error instanceof Problem && error.code === "campaign-full";
+          throw stays ? new Refusal("earlierStays", error.about) : await this.told(error);
+        }
+        await this.store.remove([POSITIONS], name);
+      }
+    });
+  }
+
   async dropPending() {
-    await this.store.remove(POSITIONS);
+    await this.store.remove([POSITIONS]);
     this.pending = null;
   }
 
@@ -182,15 +229,16 @@ export class Upload {
   }
 
   forget() {
-    return this.store.remove(RECEIPT, POSITIONS);
+    return this.store.remove([RECEIPT, POSITIONS]);
   }
 
   /**
    * @param {string} token
    * @param {(stored: number) => void} progress
+   * @param {Receipt} [receipt]
    */
-  exchange(token, progress) {
-    const salt = toHex(this.receipt.salt);
+  exchange(token, progress, receipt = this.receipt) {
+    const salt = toHex(receipt.salt);
     /**
      * @param {number} number
      * @param {number} generation
@@ -199,7 +247,7 @@ export class Upload {
      */
     const make = (number, generation, positions, wave) =>
       this.helper.ask("batch", { salt, token, number, generation, positions, wave });
-    return new Exchange(this.campaign, this.sites, this.receipt, make, progress);
+    return new Exchange(this.campaign, this.sites, receipt, make, progress);
   }
 }
 

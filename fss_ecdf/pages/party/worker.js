@@ -3,7 +3,7 @@
 import { fromHex } from "./bytes.js";
 import { readCampaign } from "./campaign.js";
 import { Source } from "./derive.js";
-import { Sealer } from "./envelope.js";
+import { Sealer, leavesOf } from "./envelope.js";
 import { Refusal } from "./grid.js";
 import {
   checkClipping,
@@ -62,7 +62,8 @@ const TASKS = {
     const ids = source.ids(number, generation, positions.length);
     const rand = source.rand(number, generation, positions, work.campaign, wave);
     const plain = work.sealer.envelopes(positions, ids, rand, wave);
-    return Promise.all(plain.map((envelope, server) => sealUpload(work.campaign, server, envelope, token)));
+    const sealed = plain.map((envelope, server) => sealUpload(work.campaign, server, envelope, token));
+    return { envelopes: await Promise.all(sealed), leaves: leavesOf(work.campaign, plain, wave) };
   },
 };
 
@@ -70,7 +71,7 @@ export function runWorker() {
   self.onmessage = async ({ data: { id, task, about } }) => {
     try {
       const result = await TASKS[task](about);
-      const moved = task === "batch" ? result.map((/** @type {Uint8Array} */ sealed) => sealed.buffer) : [];
+      const moved = task === "batch" ? result.envelopes.map((/** @type {Uint8Array} */ sealed) => sealed.buffer) : [];
       self.postMessage({ id, result }, { transfer: moved });
     } catch (error) {
       const refusal =
