@@ -103,7 +103,7 @@ export class Sites {
     const signal = AbortSignal.timeout(Math.round(patience));
     try {
       const answer = await fetch(this.urls[server] + path, { method, headers, body, signal, ...how });
-      const text = await readText(answer);
+      const text = await readAnswer(answer);
       if (text === null) return [null, new Problem(server, "not-an-answer", ""), 0];
       if (answer.ok) return [text, null, 0];
       const asked = /^[0-9]{1,6}$/.test(answer.headers.get("Retry-After") ?? "")
@@ -129,7 +129,7 @@ export class Sites {
 
 // An answer's text, or null if it is longer than any of ours.
 /** @param {Response} answer */
-async function readText(answer) {
+async function readAnswer(answer) {
   const reader = answer.body?.getReader();
   const decoder = new TextDecoder();
   let [text, size] = ["", 0];
