@@ -24,9 +24,9 @@ class StatusPart(Message):
 class CampaignSummary(StatusPart):
     """One campaign in a server's list."""
 
-    id: str
-    title: str
-    state: State
+    id: str = Field(description="the campaign's id")
+    title: str = Field(description="the campaign's title")
+    state: State = Field(description="of the newest wave")
     uploads: int = Field(description="stored, in all waves")
 
 
@@ -57,22 +57,22 @@ class WaveStatus(StatusPart):
 class Status(CampaignSummary):
     """Where a campaign stands on one server: its newest wave, and each of its waves."""
 
-    server: Literal[0, 1]
+    server: Literal[0, 1] = Field(description="which server this is")
     digest: Digest
-    min_uploads: int
+    min_uploads: int = Field(description="the fewest uploads that are released")
     operator_agreed: bool = Field(description="whether this server's operator has agreed to seal the newest wave")
     freeze_number: int = Field(ge=0, lt=1 << 63, description="how often the newest wave was frozen")
-    seal: str
+    seal: str = Field(description="by-agreement or at-closing")
     closes: str | None = Field(default=None, description="when uploads end, if that is a matter of time")
-    closed: bool
-    check_keys: bool
+    closed: bool = Field(description="whether the time for uploads is over")
+    check_keys: bool = Field(description="whether servers check keys")
     rejected: int = Field(description="uploads of the newest wave that failed the check")
     on_hold: str | None = Field(default=None, description="why this server seals, spends and discloses nothing")
     peer_rolled_back: str | None = Field(default=None, description="that the other server's database is older")
-    hpke_key_lost: bool
-    troubles: list[Trouble] = Field(default_factory=list)
+    hpke_key_lost: bool = Field(description="whether this server lost the key that opens uploads")
+    troubles: list[Trouble] = Field(default_factory=list, description="what does not go on, since when, and why")
     wave: int = Field(description="the number of the newest wave")
-    waves: list[WaveStatus] = Field(min_length=1)
+    waves: list[WaveStatus] = Field(min_length=1, description="where each stands")
     planned_waves: int | None = Field(default=None, description="how many, of a campaign of waves")
     epsilon_for_party: float = Field(description="what whoever joins the newest wave consents to")
     closes_itself: bool = Field(description="whether the newest wave closes without the operators")
@@ -80,12 +80,12 @@ class Status(CampaignSummary):
     unmatched: int | None = Field(default=None, description="uploads of the newest wave that only this server had")
     excluded_stored: int | None = Field(default=None, description="excluded uploads that are not discarded")
     too_few: bool | None = Field(default=None, description="true: too few passed the check, nothing is released")
-    checksum: str | None = None
-    phase: str | None = None
-    progress: float | None = None
-    problem: str | None = None
+    checksum: str | None = Field(default=None, description="of the newest wave's set, once that is fixed")
+    phase: str | None = Field(default=None, description="of the job that goes on with that set")
+    progress: float | None = Field(default=None, description="of that phase, 0 to 1")
+    problem: str | None = Field(default=None, description="why that job failed")
     peer: "Status | StatusProblem | None" = Field(default=None, description="what the other server says of it")
-    sites: list[SiteSummary] | None = None
+    sites: list[SiteSummary] | None = Field(default=None, description="uploads and quota of each site")
 
     @property
     def is_fixed(self) -> bool:
