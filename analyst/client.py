@@ -3,7 +3,7 @@
 client = Client("https://a.example/v1/campaigns/ID", token)
 client.quantile([0.25, 0.5, 0.75]).to_frame()
 
-The release is fetched once and kept: every statistic but `ecdf`, `groups` and `budget` is computed from it here.
+The release is fetched once and kept. The statistics of the registry are methods, and most are computed from it here.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import httpx
 
+from analyst import registry
 from analyst.queries import Exclusive, Need, Parallel, Plan, Queries, Request, RunInThread
 from analyst.release import Release
 
@@ -65,12 +66,21 @@ def _later(question: Question[P, R]) -> Callable[Concatenate["AsyncClient", P], 
 
 
 class _Client:
+    statistic: Callable[..., Any]
+
     def __init__(self, url: str, token: str, ca: str | Path | None = None, **more: Unpack[ClientOptions]) -> None:
         self._asking = Queries(url, token, ca, **more)
         self.url = self._asking.url
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.url}>"
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Every statistic of the registry as a method; an `AsyncClient` returns what can be awaited."""
+        return registry.find(name).bind(self.statistic)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *registry.statistics()]
 
 
 class Client(_Client):
@@ -90,25 +100,13 @@ class Client(_Client):
 
     campaign = _now(Queries.campaign)
     release = _now(Queries.release)
-    trend = _now(Queries.trend)
+    waves = _now(Queries.waves)
     is_whole = _now(Queries.is_whole)
-    ecdf = _now(Queries.ecdf)
-    quantile = _now(Queries.quantile)
-    histogram = _now(Queries.histogram)
+    statistic = _now(Queries.statistic)
     reported = _now(Queries.reported)
-    groups = _now(Queries.groups)
     budget = _now(Queries.budget)
     curve = _now(_of_release(Release.curve))
     mean = _now(_of_release(Release.mean))
-    compare = _now(_of_release(Release.compare))
-    roc = _now(_of_release(Release.roc))
-    calibration = _now(_of_release(Release.calibration))
-    calibration_curve = _now(_of_release(Release.calibration_curve))
-    performance = _now(_of_release(Release.performance))
-    summary = _now(_of_release(Release.summary))
-    compare_auc = _now(_of_release(Release.compare_auc))
-    survival = _now(_of_release(Release.survival))
-    survival_summary = _now(_of_release(Release.survival_summary))
 
     def _follow(self, plan: Plan[R]) -> R:
         try:
@@ -159,25 +157,13 @@ class AsyncClient(_Client):
 
     campaign = _later(Queries.campaign)
     release = _later(Queries.release)
-    trend = _later(Queries.trend)
+    waves = _later(Queries.waves)
     is_whole = _later(Queries.is_whole)
-    ecdf = _later(Queries.ecdf)
-    quantile = _later(Queries.quantile)
-    histogram = _later(Queries.histogram)
+    statistic = _later(Queries.statistic)
     reported = _later(Queries.reported)
-    groups = _later(Queries.groups)
     budget = _later(Queries.budget)
     curve = _later(_of_release(Release.curve))
     mean = _later(_of_release(Release.mean))
-    compare = _later(_of_release(Release.compare))
-    roc = _later(_of_release(Release.roc))
-    calibration = _later(_of_release(Release.calibration))
-    calibration_curve = _later(_of_release(Release.calibration_curve))
-    performance = _later(_of_release(Release.performance))
-    summary = _later(_of_release(Release.summary))
-    compare_auc = _later(_of_release(Release.compare_auc))
-    survival = _later(_of_release(Release.survival))
-    survival_summary = _later(_of_release(Release.survival_summary))
 
     async def _follow(self, plan: Plan[R]) -> R:
         try:

@@ -16,14 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from analyst import point_queries
-from analyst.options import QUARTILES, Smoothing
 from analyst.point_queries import Answered, PointRelease, Steps
-from analyst.release import Floats, Release, Stratum
+from analyst.registry import Statistic
+from analyst.release import Floats, Release
 from analyst.statistics import calibration
 from analyst.statistics.calibration import Calibration
-from analyst.statistics.ecdf_points import Index, Points
-from analyst.statistics.histogram import Histogram
-from analyst.statistics.quantile import Quantiles
+from analyst.statistics.ecdf_points import Index
 from analyst.statistics.trend import Trend
 from analyst.statistics.wave_names import as_trend, asked_for, release_names, until_of
 from fss_ecdf.campaign.array_inputs import Values, many
@@ -154,7 +152,7 @@ class Queries:
         data = yield Request("GET", "/curve", {"params": params, "headers": NUMPY}, most)
         return self._read_counts(data, last, campaign), last
 
-    def trend(self) -> Plan[Trend]:
+    def waves(self) -> Plan[Trend]:
         """All waves of a campaign that reports as it runs, and what was pooled of them."""
         told, releases = read(WavesResponse, (yield Request("GET", "/waves"))), []
         for one in told.releases:
@@ -170,55 +168,24 @@ class Queries:
                 self._by_points = True
         return not self._by_points
 
-    def ecdf(self, at: Values, stratum: Stratum = None, *, smoothing: Smoothing = "limited") -> Plan[Points]:
-        """F at some values."""
-        return self._either(
-            stratum,
-            lambda release: release.curve(stratum, smoothing=smoothing).at(at),
-            lambda campaign, name: point_queries.some(campaign, name, at, smoothing != "none"),
-        )
+    def statistic(self, entry: Statistic, *args: Any, **options: Any) -> Plan[Any]:
+        """A statistic of the registry, from what it is computed from.
 
-    def quantile(
-        self,
-        levels: Values = QUARTILES,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-    ) -> Plan[Quantiles]:
-        """Where the curve reaches each level, with intervals."""
-        return self._either(
-            stratum,
-            lambda release: release.quantile(levels, stratum, smoothing=smoothing, confidence=confidence),
-            lambda campaign, name: point_queries.quantiles(campaign, name, levels, confidence),
-        )
-
-    def histogram(
-        self,
-        edges: Values = 20,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "limited",
-        confidence: float = 0.95,
-    ) -> Plan[Histogram]:
-        """Counts and shares of bins."""
-        return self._either(
-            stratum,
-            lambda release: release.histogram(edges, stratum, smoothing=smoothing, confidence=confidence),
-            lambda campaign, name: point_queries.histogram(campaign, name, edges, confidence),
-        )
-
-    def _either(
-        self, stratum: Stratum, whole: Callable[[Release], R], points: Callable[[Campaign, str], Steps[R]]
-    ) -> Plan[R]:
-        """From the release, or where the grid is too large for it by asking points."""
-        if (yield from self.is_whole()):
-            release = yield from self.release()
-            result: R = yield RunInThread(partial(whole, release))
-            return result
+        Raises `InvalidQuery` if the campaign does not support it.
+        """
         campaign = yield from self.campaign()
-        name = point_queries.one_stratum(campaign, stratum)
-        return (yield from self._by_asking(campaign, name, points(campaign, name)))
+        entry.check(campaign)
+        if entry.source == "server":
+            return (yield from entry.compute(self, *args, **options))
+        if entry.source == "waves":
+            source: Any = yield from self.waves()
+        elif entry.by_points is None or (yield from self.is_whole()):
+            source = yield from self.release()
+        else:
+            given = entry.arguments(*args, **options)
+            name = point_queries.one_stratum(campaign, given.pop("stratum"))
+            return (yield from self._by_asking(campaign, name, entry.by_points(campaign, name, **given)))
+        return (yield RunInThread(partial(entry.compute, source, *args, **options)))
 
     def reported(self) -> Plan[Release | PointRelease]:
         """What a report is made of: the release, or of a grid that is too large for it points of every stratum."""
@@ -252,8 +219,8 @@ class Queries:
             except InvalidQuery as problem:
                 self._fewer_points(problem)
 
-    def groups(self, upper_ends: Values, epsilon: float, *, fitted: bool = False) -> Plan[Calibration]:
-        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same question."""
+    def score_groups(self, upper_ends: Values, epsilon: float, fitted: bool) -> Plan[Calibration]:
+        """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same query."""
         content, campaign = groups_query(upper_ends, epsilon), (yield from self.campaign())
         data = yield Request("POST", "/groups", {"content": content, "headers": JSON})
         return self._read_groups(data, campaign, fitted)

@@ -1,30 +1,25 @@
-"""A campaign's release: the curves of all its strata. Every statistic is computed from it, without asking again."""
+"""A campaign's release: the curves of all its strata. Every statistic is computed from it, without asking again.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+The statistics of the registry are its methods.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyst import registry
 from analyst.estimation import public_constraints
 from analyst.estimation.cells import on_simplex
 from analyst.estimation.estimate import Estimates
 from analyst.estimation.uncertainty import CountNoise
-from analyst.options import QUARTILES, Smoothing
-from analyst.statistics import calibration, distribution, survival_tables
-from analyst.statistics.calibration import Calibration
-from analyst.statistics.calibration_curve import CalibrationCurve, calibration_curve
-from analyst.statistics.compare import Comparison, auc_difference, compare
+from analyst.options import Smoothing
 from analyst.statistics.curve import Curve, smoothed
-from analyst.statistics.histogram import Histogram
-from analyst.statistics.performance import ModelPerformance
-from analyst.statistics.quantile import Quantiles
-from analyst.statistics.roc import Roc
 from analyst.statistics.survival import Arm
-from analyst.statistics.survival_tables import Survival
-from fss_ecdf.campaign.array_inputs import Values, names
+from fss_ecdf.campaign.array_inputs import names
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidQuery
 
@@ -108,106 +103,21 @@ class Release:
         counts.flags.writeable = False
         return counts
 
-    def quantile(
-        self,
-        levels: Values = QUARTILES,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-    ) -> Quantiles:
-        """Where the curve reaches each level, with intervals."""
-        return self.curve(stratum, smoothing=smoothing).quantile(levels, confidence)
-
-    def histogram(
-        self,
-        edges: Values = 20,
-        stratum: Stratum = None,
-        *,
-        smoothing: Smoothing = "limited",
-        confidence: float = 0.95,
-    ) -> Histogram:
-        """Counts and shares of bins."""
-        return self.curve(stratum, smoothing=smoothing).histogram(edges, confidence)
-
     def mean(self, stratum: Stratum = None, *, confidence: float = 0.95) -> Estimates:
         """The mean of the values."""
         return self.curve(stratum, smoothing="isotonic").mean(confidence)
 
-    def compare(
-        self, first: Stratum, second: Stratum, *, smoothing: Smoothing = "isotonic", confidence: float = 0.95
-    ) -> Comparison:
-        """Kolmogorov-Smirnov, Mann-Whitney, differences of means and medians of two strata."""
-        curves = self.curve(first, smoothing=smoothing), self.curve(second, smoothing=smoothing)
-        more = [
-            distribution.standardised_difference(*curves, confidence),
-            distribution.wasserstein(*curves, confidence),
-        ]
-        comparison = compare(*curves, confidence)
-        return replace(comparison, rows=[*comparison.rows, *more])
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Every statistic of the registry that is computed from a release, as a method."""
+        statistic = registry.find(name)
+        return statistic.bind(lambda entry, *args, **options: entry(self, *args, **options))
 
-    def roc(self, negative: Stratum = None, positive: Stratum = None, *, smoothing: Smoothing = "isotonic") -> Roc:
-        """ROC and precision-recall curves; by default the first stratum is negative, the second positive."""
-        return Roc(*self._two(negative, positive, smoothing))
-
-    def compare_auc(
-        self, first: tuple[Stratum, Stratum], second: tuple[Stratum, Stratum], *, confidence: float = 0.95
-    ) -> Estimates:
-        """The difference of two AUCs, each of a negative and a positive stratum."""
-        one, two = self.roc(*first), self.roc(*second)
-        areas = [type(r.area)(f"AUC {r.positive.stratum} / {r.negative.stratum}", *_numbers(r)) for r in (one, two)]
-        about = {"n": self.n, "epsilon": self.campaign.epsilon, "smoothing": "isotonic"}
-        return Estimates([*areas, auc_difference(one, two)], about, confidence)
-
-    def calibration(
-        self,
-        groups: Values = 10,
-        negative: Stratum = None,
-        positive: Stratum = None,
-        *,
-        fitted: bool = False,
-    ) -> Calibration:
-        """Calibration and the Hosmer-Lemeshow statistic. `fitted`: the model was fitted to these very people."""
-        counted = calibration.from_curves(*self._two(negative, positive, "isotonic"), groups)
-        return calibration.hosmer_lemeshow(counted, fitted=fitted)
-
-    def performance(
-        self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95
-    ) -> ModelPerformance:
-        """A prediction model: Brier score, calibration slope, sensitivity, net benefit."""
-        return ModelPerformance(*self._two(negative, positive, "isotonic"), confidence)
-
-    def calibration_curve(
-        self, negative: Stratum = None, positive: Stratum = None, *, confidence: float = 0.95
-    ) -> CalibrationCurve:
-        """The share of positives near each score, with a band."""
-        return calibration_curve(*self._two(negative, positive, "isotonic"), confidence)
-
-    def summary(self, stratum: Stratum = None, *, trim: float = 0.1, confidence: float = 0.95) -> Estimates:
-        """Mean, quartiles, reference interval and the like."""
-        return distribution.summary(self.curve(stratum, smoothing="isotonic"), trim, confidence)
-
-    def survival(
-        self,
-        at: Values | None = None,
-        *,
-        smoothing: Smoothing = "isotonic",
-        confidence: float = 0.95,
-        hazard: bool = False,
-    ) -> Survival:
-        """Kaplan-Meier curves of all arms, or their cumulative hazards, at some times."""
-        return survival_tables.survival(self.arms(smoothing), at, confidence, hazard)
-
-    def survival_summary(
-        self, horizon: float | None = None, *, smoothing: Smoothing = "isotonic", confidence: float = 0.95
-    ) -> Estimates:
-        """Medians, restricted means, survival at the horizon, and log-rank tests."""
-        return survival_tables.summary(self.arms(smoothing), horizon, confidence)
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *registry.statistics()]
 
     def arms(self, smoothing: Smoothing = "isotonic") -> list[Arm]:
         """The arms of a campaign of kind = "survival"."""
-        if self.campaign.kind != "survival":
-            raise InvalidQuery('survival needs a campaign of kind = "survival"; this one is about a distribution')
+        registry.find("survival").check(self.campaign)
         if smoothing not in self._arms:
             self._arms[smoothing] = [
                 Arm(name, self.curve(event, smoothing=smoothing), self.curve(censored, smoothing=smoothing))
@@ -215,17 +125,21 @@ class Release:
             ]
         return self._arms[smoothing]
 
-    def _two(self, negative: Stratum, positive: Stratum, smoothing: Smoothing) -> tuple[Curve, Curve]:
+    def pair(
+        self,
+        first: Stratum,
+        second: Stratum,
+        smoothing: Smoothing,
+        roles: tuple[str, str] = ("negative", "positive"),
+    ) -> tuple[Curve, Curve]:
+        """The curves of two strata; by default of the only two.
+
+        Raises `InvalidQuery` if the campaign has others, so that both must be named.
+        """
         strata = self.campaign.strata
-        if len(strata) != 2 and (negative is None or positive is None):
-            raise InvalidQuery(
-                "name the negative and the positive stratum: this campaign has " + ", ".join(map(repr, strata))
-            )
-        chosen = strata[0] if negative is None else negative, strata[1] if positive is None else positive
+        if len(strata) != 2 and (first is None or second is None):
+            known = ", ".join(map(repr, strata))
+            raise InvalidQuery(f"name the {roles[0]} and the {roles[1]} stratum: this campaign has {known}")
+        chosen = strata[0] if first is None else first, strata[1] if second is None else second
         below, above = (self.curve(stratum, smoothing=smoothing) for stratum in chosen)
         return below, above
-
-
-def _numbers(roc: Roc) -> tuple[float, float, float, tuple[float, float]]:
-    area = roc.area
-    return area.value, area.noise_error, area.sampling_error, area.bounds

@@ -14,7 +14,7 @@ from fss_ecdf.campaign.noise.expected_errors import campaign_errors
 from fss_ecdf.campaign.variable import Variable
 from fss_ecdf.campaign.waves import Waves
 from fss_ecdf.cli.server import main
-from fss_ecdf.operators.campaign_preview import questions
+from fss_ecdf.cli.supported import supported
 from tests.commands import Done, call
 from tests.harness.server_pair import ROOT, LivePair
 from tests.servers.conftest import new_campaign
@@ -127,9 +127,9 @@ def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     for told in (
         "100000001 thresholds from 0 to 1000000 EUR",
-        "quantiles                    yes, by asking points: at most",
+        "Quantiles                        yes, by asking points: at most",
         "2^27 positions are more than 2^20; take a step of at least 1, or fewer strata",
-        "comparison, ROC, AUC         no: it needs two strata",
+        "Comparison                       no: it needs two strata",
         "bytes to each server for one value",
         "for a question of 14 points",
     ):
@@ -141,28 +141,25 @@ def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) ->
 
 
 def answered(campaign: Campaign, n: int) -> dict[str, str]:
-    return dict(questions(campaign, campaign_errors(campaign, [n])[0]))
+    return dict(supported(campaign, campaign_errors(campaign, [n])[0]))
 
 
 def test_questions_of_other_campaigns() -> None:
     huge = {"kind": "linear", "from": 0.0, "to": 3000.0, "step": 0.001}
-    assert answered(new_campaign(grid=huge, scheme="dpf"), 1000).keys() == {"anything at all"}
+    assert answered(new_campaign(grid=huge, scheme="dpf"), 1000).keys() == {"Anything at all"}
     score = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
-    assert answered(new_campaign(grid=score, strata=["a", "b"]), 5000)["calibration by Algorithm 2"].startswith(
-        "no: reserve"
+    assert answered(new_campaign(grid=score, strata=["a", "b"]), 5000)["Calibration by Algorithm 2"].startswith(
+        "no: it needs a reserve"
     )
     assert (
-        answered(new_campaign(grid=score, strata=["a", "b"], reserve=1.0), 5000)["calibration by Algorithm 2"] == "yes"
+        answered(new_campaign(grid=score, strata=["a", "b"], reserve=1.0), 5000)["Calibration by Algorithm 2"] == "yes"
     )
     many = new_campaign(grid=score, strata=[str(i) for i in range(50)])
-    assert "a stratum's total is lost in the noise" in answered(many, 1000)["quantiles"]
+    assert "a stratum's total is lost in the noise" in answered(many, 1000)["Quantiles"]
     wide = {"kind": "linear", "from": 0.0, "to": 9.0, "step": 0.01}
-    assert (
-        "a grid from 0 to 1"
-        in answered(new_campaign(grid=wide, strata=["a", "b"]), 5000)["calibration, decision curve"]
-    )
+    assert "a grid from 0 to 1" in answered(new_campaign(grid=wide, strata=["a", "b"]), 5000)["Calibration"]
     survival = new_campaign(grid={**wide, "from": 1.0}, strata=["event", "censored"], kind="survival")
-    assert answered(survival, 5000)["survival"] == "yes"
+    assert answered(survival, 5000)["Survival"] == "yes"
 
 
 @pytest.mark.parametrize("strata", [["no", "yes"], ["a", "b", "c", "d"]])

@@ -259,7 +259,7 @@ def _up(length: float, unit: float) -> float:
 
 
 @dataclass(frozen=True)
-class Estimates(Tabular):
+class Estimates(Tabular, picture="forest"):
     """Estimates one below the other, each with both intervals."""
 
     rows: Sequence[Estimate]

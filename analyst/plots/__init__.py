@@ -1,6 +1,6 @@
 """All pictures in one place, for the command line and the report."""
 
-from analyst.plots.curves import as_svg, box, ecdf, forest, histogram, lorenz, save, x_label
+from analyst.plots.curves import as_svg, box, drawn_strata, ecdf, forest, histogram, lorenz, save, x_label
 from analyst.plots.points import points, quantiles
 from analyst.plots.scores import calibration, calibration_curve, decision_curve, precision_recall, roc
 from analyst.plots.survival import survival
@@ -12,6 +12,7 @@ __all__ = [
     "calibration",
     "calibration_curve",
     "decision_curve",
+    "drawn_strata",
     "ecdf",
     "forest",
     "fractions",

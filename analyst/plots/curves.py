@@ -225,6 +225,12 @@ def x_label(campaign: Campaign) -> str:
     return literal(campaign.variable.label)
 
 
+def drawn_strata(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
+    """The strata that one picture can tell apart, and what to call them."""
+    strata = campaign.strata[: len(INKS)]
+    return "All strata" if len(strata) == len(campaign.strata) else f"The first {len(strata)} strata", strata
+
+
 def inks(count: int) -> list[tuple[str, Any]]:
     return [INKS[i % len(INKS)] for i in range(count)]
 

@@ -4,25 +4,26 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from analyst.client import Client
+from analyst.options import options_of
 from analyst.present.commands import open_client
 from analyst.present.table import Tabular, plain
+from analyst.registry import Statistic, statistics
 from analyst.release import Release
 from analyst.statistics.curve import Curve
-from analyst.statistics.distribution import Lorenz
-from analyst.statistics.survival import Arm
-from fss_ecdf.campaign.errors import InvalidQuery, Problem
+from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.errors import InvalidQuery
 from fss_ecdf.campaign.noise import planning
 from fss_ecdf.pages.console import console_page
 from fss_ecdf.pages.local_server import Answer, Console, Download, Query, Routes
 
 # Points of a curve that are drawn; of a longer one, this many spread over it.
 MOST_DRAWN = 2000
-MOST_BINS = 200
 
 
 def console(args: argparse.Namespace) -> None:
@@ -39,23 +40,42 @@ def console(args: argparse.Namespace) -> None:
 
 
 def routes(client: Client) -> Routes:
-    def about(name: Callable[[Release, Query], Answer]) -> Callable[[Query], Answer]:
-        return lambda query: name(client.release(), query)
-
-    found = {
-        "distribution": distribution,
-        "histogram": histogram,
-        "comparison": comparison,
-        "roc": roc,
-        "calibration": calibration,
-        "decision": decision,
-        "survival": survival,
-        "report": report,
-    }
-    answers = {f"/api/{name}": about(answer) for name, answer in found.items()}
+    """Every statistic under its name, and every view under its own; then what is no statistic."""
+    answers: dict[str, Callable[[Query], Answer]] = {}
+    for statistic in statistics().values():
+        if statistic.source != "server":  # a page that is opened must not spend epsilon
+            answers[f"/api/{statistic.name}"] = partial(_table_of, client, statistic)
+    for statistic in statistics().values():
+        if statistic.shown.view is not None:
+            answers[f"/api/{statistic.view_name}"] = partial(_view_of, client, statistic)
     answers |= {"/api/campaign": lambda _: campaign(client), "/api/plan": plan}
-    answers["/api/trend"] = lambda query: trend(client, query)
+    answers["/api/report"] = lambda _: report(client)
     return Routes(get=answers)
+
+
+def _view_of(client: Client, statistic: Statistic, query: Query) -> Answer:
+    """What a view is drawn from."""
+    assert statistic.shown.view is not None
+    return statistic.shown.view(client.waves() if statistic.source == "waves" else client.release(), query)
+
+
+def _table_of(client: Client, statistic: Statistic, query: Query) -> Answer:
+    """A statistic as a table, with the parameters that the query sets."""
+    given: dict[str, Any] = {}
+    for parameter, option in options_of(statistic.compute):
+        name = option.flag.removeprefix("--") or parameter.name
+        if option.more.get("action") == "append" or "nargs" in option.more:
+            given |= {parameter.name: query.texts(name)} if query.texts(name) else {}
+        elif query.text(name):
+            given[parameter.name] = _read(query.text(name), option.read or bool, name)
+    return {"table": as_json(client.statistic(statistic, **given))}
+
+
+def _read(text: str, read: Callable[[str], Any], name: str) -> Any:
+    try:
+        return read(text)
+    except (ValueError, argparse.ArgumentTypeError):
+        raise InvalidQuery(f"{name}: {text[:40]!r} cannot be read") from None
 
 
 def campaign(client: Client) -> dict[str, Any]:
@@ -81,37 +101,29 @@ def campaign(client: Client) -> dict[str, Any]:
         "totals": {name: plain(total) for name, total in release.totals.items()},
         "grid": {"kind": grid.kind, "values": grid.values, "size": grid.size, "first": ends[0], "last": ends[1]},
         "budget": {"reserve": budget.reserve, "spent": budget.spent, "remaining": budget.remaining},
-        "views": views(release),
+        "views": list(views(made)),
+        "titles": views(made),
     }
 
 
-def views(release: Release) -> list[str]:
-    """What this campaign has; two strata of probabilities have most."""
-    made, grid = release.campaign, release.campaign.variable.grid
-    if made.kind == "survival":
-        return ["survival", "distribution", "histogram", "plan"]
-    found = ["distribution", "histogram", *(["trend"] if made.waves is not None else [])]
-    if len(made.strata) > 1:
-        found.append("comparison")
-    if len(made.strata) == 2:
-        found.append("roc")
-        if grid.values == "float" and grid.all_thresholds[0] >= 0 and grid.all_thresholds[-1] <= 1:
-            found += ["calibration", "decision"]
-    return [*found, "plan"]
+def views(campaign: Campaign) -> dict[str, str]:
+    """The views that this campaign has, with their titles."""
+    shown = [statistic for statistic in statistics().values() if statistic.is_viewed(campaign)]
+    return {**{statistic.view_name: statistic.title for statistic in shown}, "plan": "Planning"}
 
 
-def _kind(query: Query) -> Any:
+def interval_of(query: Query) -> Any:
     kind = query.text("interval", "population")
     if kind not in ("noise", "population"):
         raise InvalidQuery(f"interval is noise or population, not {kind[:40]!r}")
     return kind
 
 
-def _confidence(query: Query) -> float:
+def confidence_of(query: Query) -> float:
     return query.number("confidence", 0.95)
 
 
-def _curves(release: Release, query: Query) -> list[Curve]:
+def curves_of(release: Release, query: Query) -> list[Curve]:
     """Those of the chosen strata, one by one or pooled."""
     chosen = query.texts("stratum") or list(release.campaign.strata)
     if query.text("pooled") == "1":
@@ -121,11 +133,11 @@ def _curves(release: Release, query: Query) -> list[Curve]:
     return [release.curve(name) for name in chosen]
 
 
-def _drawn(size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def drawn(size: int) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.unique(np.linspace(0, size - 1, min(size, MOST_DRAWN)).astype(np.int64))
 
 
-def _table(made: Tabular, rows: np.ndarray[Any, Any] | None = None) -> dict[str, Any]:
+def as_json(made: Tabular, rows: np.ndarray[Any, Any] | None = None) -> dict[str, Any]:
     """A result as the page gets it: what holds for all of it, and columns."""
     columns = {name: [plain(v) for v in values] for name, values in made.columns().items()}
     if rows is not None:
@@ -139,95 +151,8 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else plain(value)
 
 
-def _numbers(values: Sequence[float] | np.ndarray[Any, Any]) -> list[Any]:
+def json_numbers(values: Sequence[float] | np.ndarray[Any, Any]) -> list[Any]:
     return [plain(float(value)) for value in values]
-
-
-def distribution(release: Release, query: Query) -> Answer:
-    """Curves with bands; where asked, the share up to a threshold and the threshold of a share."""
-    confidence, kind, found = _confidence(query), _kind(query), []
-    for curve in _curves(release, query):
-        rows = _drawn(curve.counts.size)
-        low, high = curve.band(confidence, interval=kind)
-        one = _table(curve, rows) | {"name": curve.stratum, "band": [_numbers(low[rows]), _numbers(high[rows])]}
-        if query.text("at"):
-            one["point"] = _table(curve.at([_threshold(release, query.text("at"))], confidence))
-        if query.text("level"):
-            one["quantile"] = _table(curve.quantile([query.number("level", 0.5)], confidence))
-        one["summary"] = _table(release.summary(curve.strata, confidence=confidence))
-        if curve.values[0] >= 0:
-            one["gini"] = _table(Lorenz(release.curve(curve.strata, smoothing="isotonic")))["about"]
-        found.append(one)
-    return {"curves": found}
-
-
-def _threshold(release: Release, text: str) -> object:
-    return text if release.campaign.variable.grid.values == "date" else text.strip()
-
-
-def histogram(release: Release, query: Query) -> Answer:
-    bins = query.whole("bins", 20)
-    if not 1 <= bins <= MOST_BINS:
-        raise InvalidQuery(f"between 1 and {MOST_BINS} bins")
-    made = [(c.stratum, c.histogram(bins, _confidence(query))) for c in _curves(release, query)]
-    return {"histograms": [_table(found) | {"name": name} for name, found in made]}
-
-
-def comparison(release: Release, query: Query) -> Answer:
-    strata = release.campaign.strata
-    first, second = query.text("first", strata[0]), query.text("second", strata[-1])
-    made = release.compare(first, second, confidence=_confidence(query))
-    return {"comparison": _table(made)}
-
-
-def roc(release: Release, query: Query) -> Answer:
-    made = release.roc()
-    region = made.region(_confidence(query), interval=_kind(query))
-    limits = [_numbers(x) for x in (region.least_false, region.most_false, region.least_true, region.most_true)]
-    found = _table(made)
-    return {"roc": found, "region": limits}
-
-
-def calibration(release: Release, query: Query) -> Answer:
-    groups = query.whole("groups", 10)
-    found: dict[str, Any] = {"calibration": _table(release.calibration(groups))}
-    try:
-        found["smooth"] = _table(release.calibration_curve(confidence=_confidence(query)))
-    except Problem as problem:
-        found["smooth_problem"] = problem.detail
-    return found
-
-
-def decision(release: Release, query: Query) -> Answer:
-    model = release.performance(confidence=_confidence(query))
-    threshold = query.number("threshold", 0.5)
-    return {"decision": _table(model.decision_curve()), "performance": _table(model.performance(threshold))}
-
-
-def survival(release: Release, query: Query) -> Answer:
-    confidence, kind = _confidence(query), _kind(query)
-    made = release.survival(confidence=confidence)
-    found = {"table": _table(made), "summary": _table(release.survival_summary(confidence=confidence))}
-    return found | {"arms": [_arm(arm, kind, confidence) for arm in made.arms]}
-
-
-def _arm(arm: Arm, kind: Any, confidence: float) -> dict[str, Any]:
-    """A whole curve with its band, from time 0 on."""
-    index = np.arange(arm.last + 1)
-    at, low, high = arm.band(kind, confidence)
-    return {
-        "name": arm.name,
-        "columns": {"time": _numbers(arm.times[index]), "survival": _numbers(arm.survival[index])},
-        "band": [_numbers(arm.times[at]), _numbers(low), _numbers(high)],
-    }
-
-
-def trend(client: Client, query: Query) -> Answer:
-    """Of a campaign of waves: quartiles of every wave, and each against the one before it; as it is now."""
-    found, confidence = client.trend(), _confidence(query)
-    chosen = query.texts("stratum") or None
-    quantiles = found.quantiles(stratum=chosen, confidence=confidence)
-    return {"quantiles": _table(quantiles), "changes": _table(found.changes(chosen, confidence=confidence))}
 
 
 def plan(query: Query) -> Answer:
@@ -241,8 +166,8 @@ def plan(query: Query) -> Answer:
     sizes = [int(10 ** (k / 4)) for k in range(8, 25)]
     columns = {
         "n": sizes,
-        "point_error": _numbers([one.point / size for size in sizes]),
-        "band_95": _numbers([one.band / size for size in sizes]),
+        "point_error": json_numbers([one.point / size for size in sizes]),
+        "band_95": json_numbers([one.band / size for size in sizes]),
     }
     found = {
         "n": n,
@@ -254,7 +179,10 @@ def plan(query: Query) -> Answer:
     return {"here": {name: plain(value) for name, value in found.items()}, "columns": columns}
 
 
-def report(release: Release, query: Query) -> Answer:  # noqa: ARG001
+def report(client: Client) -> Answer:
     from analyst.present import report as pages
 
-    return Download("report.html", "text/html; charset=utf-8", pages.page(release, datetime.now(UTC)).encode())
+    release = client.release()
+    waves = None if release.campaign.waves is None else client.waves()
+    page = pages.page(release, datetime.now(UTC), waves)
+    return Download("report.html", "text/html; charset=utf-8", page.encode())

@@ -1,36 +1,21 @@
 """Results in a notebook: tables as HTML, and `.plot(ax=None)` in the manner of scikit-learn's displays."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analyst.present.table import Tabular, short
+from fss_ecdf.campaign.errors import InvalidQuery
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MOST_ROWS = 20
-# The picture of each kind of result: a function of `analyst/plots.py`.
-PICTURES = {
-    "Curve": "ecdf",
-    "Points": "points",
-    "Quantiles": "quantiles",
-    "Histogram": "histogram",
-    "Lorenz": "lorenz",
-    "Estimates": "forest",
-    "Comparison": "forest",
-    "Roc": "roc",
-    "Calibration": "calibration",
-    "CalibrationCurve": "calibration_curve",
-    "DecisionCurve": "decision_curve",
-    "Survival": "survival",
-    "QuantileTrend": "over_time",
-    "FractionTrend": "fractions",
-}
 
 
 @dataclass(frozen=True)
@@ -53,10 +38,25 @@ class Display:
 
 def draw(made: Tabular, ax: "Axes | None", options: Mapping[str, Any]) -> Display:
     """The result's own picture, in a new figure or in the axes that are given."""
+    figure = _plot_of(made)(made.drawn, ax=ax, **options)
+    return Display(figure.axes[0] if ax is None else ax, figure, ax is None)
+
+
+def draw_figure(made: Tabular, options: Mapping[str, Any]) -> "Figure":
+    """The same with those of the options that this picture has."""
+    plot = _plot_of(made)
+    known = signature(plot).parameters
+    figure: Figure = plot(made.drawn, **{name: value for name, value in options.items() if name in known})
+    return figure
+
+
+def _plot_of(made: Tabular) -> Callable[..., Any]:
     from analyst import plots
 
-    figure = getattr(plots, PICTURES[type(made).__name__])(made, ax=ax, **options)
-    return Display(figure.axes[0] if ax is None else ax, figure, ax is None)
+    if not made.picture:
+        raise InvalidQuery(f"there is no plot of {type(made).__name__}; print it as a table")
+    plot: Callable[..., Any] = getattr(plots, made.picture)
+    return plot
 
 
 def html(made: Tabular) -> str:

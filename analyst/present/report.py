@@ -17,7 +17,8 @@ from analyst import plots
 from analyst.estimation.estimate import Estimates
 from analyst.point_queries import PointRelease
 from analyst.present import methods_section
-from analyst.present.report_sections import Section, over_time, sections
+from analyst.present.report_sections import sections
+from analyst.present.section import Section
 from analyst.present.table import Tabular, p_words, plain, short
 from analyst.release import Release
 from analyst.statistics.trend import Trend
@@ -30,7 +31,7 @@ EXACT = {"above", "up_to", "threshold", "level", "time", "score_up_to", "statist
 
 def page(release: Release | PointRelease, now: datetime, trend: Trend | None = None) -> str:
     """The page as HTML. Everything in it is post-processing: writing it costs no privacy."""
-    campaign, collected = release.campaign, [*over_time(trend), *sections(release)]
+    campaign, collected = release.campaign, sections(release, trend)
     pages = Environment(loader=PackageLoader("analyst.present", ""), autoescape=True, undefined=StrictUndefined)
     return pages.get_template("report.html").render(
         title=campaign.title,
@@ -132,7 +133,7 @@ def files(release: Release | PointRelease, folder: Path, trend: Trend | None = N
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "methods.txt"]
     written[0].write_text(methods_section.text(release) + "\n", encoding="utf-8")
-    for section in (*over_time(trend), *sections(release)):
+    for section in sections(release, trend):
         for name, (_, figure) in section.figures.items():
             for ending in ("svg", "png"):
                 written.append(folder / f"{name}.{ending}")

@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,12 @@ Columns = Mapping[str, Sequence[Any] | np.ndarray[Any, Any]]
 
 
 class Tabular(ABC):
-    """A result: `columns` of the same length, and `about` for what belongs to all rows."""
+    """A result: `columns` of the same length, and `metadata` for what belongs to all rows."""
+
+    picture: ClassVar[str] = ""  # the function of `analyst.plots` that draws it
+
+    def __init_subclass__(cls, picture: str = "") -> None:
+        cls.picture = picture or cls.picture
 
     @abstractmethod
     def columns(self) -> Columns:
@@ -38,13 +43,23 @@ class Tabular(ABC):
 
         return draw(self, ax, options)
 
+    @property
+    def drawn(self) -> "Tabular":
+        """What its picture shows, where that is another result."""
+        return self
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be seen whatever the format: printed to the error stream."""
+        return []
+
     def _repr_html_(self) -> str:
         from analyst.present.notebook import html
 
         return html(self)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The columns as a pandas frame, `about` in its attrs. Needs pandas (pip install pandas)."""
+        """The columns as a pandas frame, `metadata` in its attrs. Needs pandas (pip install pandas)."""
         import pandas as pd
 
         frame = pd.DataFrame({name: list(values) for name, values in self.columns().items()})

@@ -1,6 +1,7 @@
 """A result on the screen: as people read it, as JSON, or as CSV."""
 
 import argparse
+import sys
 
 from analyst.present.table import Tabular, short
 from fss_ecdf.campaign.campaign import Campaign
@@ -23,3 +24,5 @@ def show(args: argparse.Namespace, result: Tabular, campaign: Campaign | None = 
         print(f"\n{result.to_text()}")
         for note in result.metadata().get("notes", []):
             print(f"\nnote: {note}")
+    for warning in result.warnings:
+        print(warning, file=sys.stderr)

@@ -150,7 +150,7 @@ def noise_in_statistic(groups: Groups) -> float:
 
 
 @dataclass(frozen=True)
-class Calibration(Tabular):
+class Calibration(Tabular, picture="calibration"):
     """Groups, and H with two p-values: chi-square's, which knows no noise, and one that includes it."""
 
     groups: Groups

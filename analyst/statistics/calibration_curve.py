@@ -21,7 +21,7 @@ _POINTS = 50
 
 
 @dataclass(frozen=True)
-class CalibrationCurve(Tabular):
+class CalibrationCurve(Tabular, picture="calibration_curve"):
     """At some scores: the share of positives near them, and the band that holds the whole curve."""
 
     description: Mapping[str, Any]

@@ -83,7 +83,7 @@ def label(strata: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Curve(Tabular):
+class Curve(Tabular, picture="ecdf"):
     """How many of a stratum's values are at or below each threshold of the grid."""
 
     campaign: Campaign

@@ -181,7 +181,7 @@ def wasserstein(first: Curve, second: Curve, confidence: float = 0.95, seed: int
 
 
 @dataclass(frozen=True)
-class Lorenz(Tabular):
+class Lorenz(Tabular, picture="lorenz"):
     """Which share of the sum of all values the lowest share of them has."""
 
     curve: Curve

@@ -20,7 +20,7 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Points(Tabular):
+class Points(Tabular, picture="points"):
     """The curve at some values, with both intervals of its fractions."""
 
     description: Mapping[str, Any]

@@ -22,7 +22,7 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Histogram(Tabular):
+class Histogram(Tabular, picture="histogram"):
     """Counts and shares of bins, each above its lower and at or below its upper edge; the first has no lower one."""
 
     description: Mapping[str, Any]

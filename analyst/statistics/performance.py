@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,6 @@ from analyst.statistics.specificity import sensitivity_at
 from fss_ecdf.campaign.array_inputs import Values, many
 from fss_ecdf.campaign.errors import InvalidQuery, TooNoisy
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from analyst.present.notebook import Display
-
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -58,12 +53,14 @@ _NAN = (math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
-class ModelPerformance:
+class ModelPerformance(Tabular, picture="decision_curve"):
     """A prediction model, seen through the scores of those without and with the outcome."""
 
     negative: Curve
     positive: Curve
     confidence: float = 0.95
+    threshold: float = 0.5
+    specificity: float = 0.9
 
     def __post_init__(self) -> None:
         check_scores(self.negative, self.positive)
@@ -260,19 +257,21 @@ class ModelPerformance:
         name = "net benefit of treating all" if everybody else "net benefit"
         return estimate(f"{name} at {threshold:g}", value, self._parts(*((g - value) / self.total for g in gains)))
 
-    def performance(self, threshold: float = 0.5, specificity: float = 0.9) -> Estimates:
-        """All of it in one table."""
+    def performance(self, threshold: float | None = None, specificity: float | None = None) -> Estimates:
+        """All of it in one table; at other thresholds, if they are given."""
+        threshold = self.threshold if threshold is None else threshold
+        specificity = self.specificity if specificity is None else specificity
         rows = [self.brier, self.scaled_brier, self.observed_over_expected, *self.regression(), *self.at(threshold)]
         rows += [*self.youden(), self.sensitivity_at(specificity), self.partial_area(specificity)]
         rows += [self.net_benefit(threshold)] if 0 < threshold < 1 else []
-        return Estimates(rows, self.metadata(), self.confidence)
+        return Estimates(rows, self.description, self.confidence)
 
-    def plot(self, ax: "Axes | None" = None, **options: Any) -> "Display":
-        """The decision curve."""
-        return self.decision_curve().plot(ax, **options)
+    @property
+    def drawn(self) -> "DecisionCurve":
+        return self.decision_curve()
 
-    def _repr_html_(self) -> str:
-        return self.performance()._repr_html_()
+    def columns(self) -> Columns:
+        return self.performance().columns()
 
     def decision_curve(self, thresholds: Values | None = None) -> "DecisionCurve":
         """The decision curve; by default at 25 thresholds up to the 99th percentile of all scores."""
@@ -284,13 +283,17 @@ class ModelPerformance:
         rows = [self.net_benefit(t) for t in thresholds]
         return DecisionCurve(self, list(thresholds), rows, [self.net_benefit(t, everybody=True) for t in thresholds])
 
-    def metadata(self) -> dict[str, Any]:
+    @property
+    def description(self) -> dict[str, Any]:
         notes = [*self.negative.notes, *self.positive.notes]
         return {**about_outcomes(self.negative, self.positive), "notes": notes}
 
+    def metadata(self) -> dict[str, Any]:
+        return self.performance().metadata()
+
 
 @dataclass(frozen=True)
-class DecisionCurve(Tabular):
+class DecisionCurve(Tabular, picture="decision_curve"):
     """Net benefit of the model and of treating all, at each threshold; treating none has 0."""
 
     model: ModelPerformance
@@ -312,4 +315,4 @@ class DecisionCurve(Tabular):
         }
 
     def metadata(self) -> dict[str, Any]:
-        return {**self.model.metadata(), "confidence": self.model.confidence}
+        return {**self.model.description, "confidence": self.model.confidence}

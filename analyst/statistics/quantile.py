@@ -58,7 +58,7 @@ def between(lower: Floats, upper: Floats, level: float) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Quantiles(Tabular):
+class Quantiles(Tabular, picture="quantiles"):
     """For each level, the threshold at which the curve reaches it, and both intervals for it."""
 
     description: Mapping[str, Any]

@@ -12,7 +12,7 @@ interval and no value.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -80,11 +80,12 @@ def precision_and_slopes(negative: Floats, positive: Floats) -> tuple[float, Flo
 
 
 @dataclass(frozen=True)
-class Roc(Tabular):
+class Roc(Tabular, picture="roc"):
     """One point for each threshold, and the two ends; index i calls positive who is above the i-th highest."""
 
     negative: Curve
     positive: Curve
+    confidence: float = field(default=0.95, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.negative.campaign.digest != self.positive.campaign.digest:

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Survival(Tabular):
+class Survival(Tabular, picture="survival"):
     """Kaplan-Meier curves of all arms at some times."""
 
     arms: Sequence[Arm]

@@ -46,18 +46,22 @@ class TrendTable(Tabular):
 
 
 @dataclass(frozen=True)
-class QuantileTrend(TrendTable):
+class QuantileTrend(TrendTable, picture="over_time"):
     """Quantiles of every wave."""
 
 
 @dataclass(frozen=True)
-class FractionTrend(TrendTable):
+class FractionTrend(TrendTable, picture="fractions"):
     """The share at or below one value in every wave, and whether it has left its limits."""
 
     @property
     def alerts(self) -> list[int]:
         """Waves whose share is outside its limits, whatever the noise."""
         return [int(row["wave"]) for row in self.rows if row.get("outside")]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"alert: the share of wave {wave} is outside its limits" for wave in self.alerts]
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fss_ecdf.cli import common
 from fss_ecdf.operators import cli as operators
 from servers import cli as servers
 from servers.maintenance import commands as maintenance
+
+if TYPE_CHECKING:
+    from fss_ecdf.campaign.campaign import Campaign
+    from fss_ecdf.campaign.noise.expected_errors import ExpectedErrors
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -21,9 +27,15 @@ def _parser() -> argparse.ArgumentParser:
     operators.add_set_up(commands)
     servers.add_commands(commands)
     maintenance.add_commands(commands)
-    operators.add_campaign(commands)
+    operators.add_campaign(commands, _supported)
     operators.add_console(commands)
     return parser
+
+
+def _supported(campaign: "Campaign", best: "ExpectedErrors") -> "Iterator[tuple[str, str]]":
+    from fss_ecdf.cli.supported import supported
+
+    return supported(campaign, best)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def run(servers: Servers, out: Path, year: Year, env: dict[str, str]) -> Trend:
         with step("the servers check and evaluate the last waves, an analyst fetches all releases"):
             operators.wait_until_ready(remotes, env["FSS_CAMPAIGN_ID"], lambda _: None, len(year.weeks))
             with Client(urls[0], servers.analyst_token, authorities[0], on_grid=True) as client:
-                return client.trend()
+                return client.waves()
 
 
 def show(trend: Trend, year: Year) -> None:

@@ -2,24 +2,36 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
 from fss import SCHEMES
 from fss.generate import RAND_BYTES
 from fss_ecdf.campaign.campaign import Campaign
-from fss_ecdf.campaign.noise.expected_errors import BINS, ExpectedErrors, asked_by_points, campaign_errors
-from fss_ecdf.campaign.noise.mechanism import CURVE_BITS
+from fss_ecdf.campaign.noise.expected_errors import (
+    BINS,
+    LEVELS,
+    POINTS,
+    ExpectedErrors,
+    asked_by_points,
+    campaign_errors,
+    quantile_questions,
+)
 from fss_ecdf.campaign.sealed_uploads import sealed_bytes
 
-POINTS = 14  # in one question to servers with any number of uploads
-LEVELS = 5  # of quantiles that are usually asked for
+Supported = Callable[[Campaign, ExpectedErrors], Iterable[tuple[str, str]]]
+
 _SECONDS = 0.2  # that a measurement should take
 
 
-def lines(campaign: Campaign, wanted: list[int] | None, proportions: list[float] | None = None) -> Iterator[str]:
-    """All of it, as an operator reads it; for min_uploads and ten times as many, if no n is wanted."""
+def lines(
+    campaign: Campaign, wanted: list[int] | None, supported: Supported, proportions: list[float] | None = None
+) -> Iterator[str]:
+    """All of it, as an operator reads it; for min_uploads and ten times as many, if no n is wanted.
+
+    `supported`: the statistics, each with yes or why not.
+    """
     expected = wanted or [campaign.min_uploads, 10 * campaign.min_uploads]
     grid, unit = campaign.variable.grid, f" {campaign.variable.unit}" if campaign.variable.unit else ""
     yield f"{campaign.title}: this is a valid campaign"
@@ -36,8 +48,8 @@ def lines(campaign: Campaign, wanted: list[int] | None, proportions: list[float]
     yield "\ncosts"
     yield from costs(campaign, expected)
     yield "\nwhat can be asked"
-    for question, answer in questions(campaign, found[-1]):
-        yield f"  {question:<28} {answer}"
+    for statistic, answer in supported(campaign, found[-1]):
+        yield f"  {statistic:<32} {answer}"
 
 
 def _of_strata(campaign: Campaign, proportions: list[float] | None) -> str:
@@ -89,11 +101,6 @@ def costs(campaign: Campaign, expected: list[int]) -> Iterator[str]:
     yield f"  {f'{LEVELS} quantiles cost':<28} at most {asked} questions, {_time(asked * seconds)} in all"
 
 
-def quantile_questions(campaign: Campaign) -> int:
-    """At most: five searches for each level, for itself and both ends of two intervals, one point a bit, in batches."""
-    return 1 + campaign.variable.index_bits * -(-5 * LEVELS // POINTS)
-
-
 def _measured(campaign: Campaign, points: int | None) -> float:
     """Seconds for one key: the whole domain, or so many points."""
     scheme = SCHEMES[campaign.variable.scheme]
@@ -110,59 +117,6 @@ def _measured(campaign: Campaign, points: int | None) -> float:
         if took > _SECONDS or count >= 1 << 14:
             return took / count
         count *= 4
-
-
-def questions(campaign: Campaign, best: ExpectedErrors) -> Iterator[tuple[str, str]]:
-    """Each with yes, or why not and what to change."""
-    small, two = not asked_by_points(campaign), len(campaign.strata) == 2
-    shrink = f"no: {_smaller(campaign)}"
-    if not SCHEMES[campaign.variable.scheme].is_cumulative and not small:
-        yield "anything at all", f'no: {_smaller(campaign)}; or take scheme = "dcf", which answers points'
-        return
-    clear = best.total_share < 0.5
-    few = "no: a stratum's total is lost in the noise: fewer strata, more parties or a larger epsilon"
-    search = "yes" if small else f"yes, by asking points: at most {quantile_questions(campaign)} questions for {LEVELS}"
-    yield "points of the curve", "yes" if clear else few
-    yield "quantiles", search if clear else few
-    yield "histograms", ("yes" if small else "yes, by asking points") if clear else few
-    yield "mean, summary, Lorenz", ("yes" if small else shrink) if clear else few
-    if campaign.kind == "survival":
-        yield "survival", "yes" if small else shrink
-        return
-    yield "survival", 'no: it needs kind = "survival" and strata "event" and "censored"'
-    enough = len(campaign.strata) > 1
-    pairs = ("yes" if two else "yes, of two strata that are named") if enough else "no: it needs two strata"
-    yield "comparison, ROC, AUC", pairs if small or not enough else shrink
-    yield "calibration, decision curve", _calibration(campaign) or ("yes" if small else shrink)
-    spend = _calibration(campaign) or ("no: reserve = 0 leaves nothing to spend" if not campaign.reserve else "")
-    yield "calibration by Algorithm 2", spend or ("yes" if small else shrink)
-
-
-def _calibration(campaign: Campaign) -> str:
-    """Why scores cannot be compared with outcomes; nothing if they can."""
-    if len(campaign.strata) < 2:
-        return "no: it needs two strata, without and with the event"
-    ends = campaign.variable.grid.thresholds(np.array([0, campaign.variable.grid.size - 1]))
-    if campaign.variable.grid.values != "float" or ends[0] < 0 or ends[1] > 1:
-        return "no: values are not probabilities; a grid from 0 to 1 has them"
-    return ""
-
-
-def _smaller(campaign: Campaign) -> str:
-    """How to get below the size up to which servers make whole curves."""
-    most = 1 << (CURVE_BITS - campaign.stratum_bits)
-    why = f"2^{campaign.bits} positions are more than 2^{CURVE_BITS}"
-    grid = campaign.variable.grid
-    if grid.kind == "linear":
-        first, last = grid.thresholds(np.array([0, grid.size - 1]))
-        return f"{why}; take a step of at least {_round_up((last - first) / (most - 1)):g}, or fewer strata"
-    return f"{why}; take at most {most} thresholds, or fewer strata"
-
-
-def _round_up(x: float) -> float:
-    """To 1, 2 or 5 and zeros."""
-    power = 10.0 ** np.floor(np.log10(x))
-    return float(next(m * power for m in (1, 2, 5, 10) if m * power >= x * (1 - 1e-9)))
 
 
 def _size(count: int) -> str:

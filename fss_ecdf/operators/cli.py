@@ -1,6 +1,7 @@
 """The operator's commands of `fss-server`: their arguments. What they do is loaded when one of them is called."""
 
 import argparse
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fss_ecdf.cli.common import Commands, add_command
@@ -32,7 +33,8 @@ def add_set_up(commands: Commands) -> None:
     pair.set_defaults(run=_run, command="init_pair")
 
 
-def add_campaign(commands: Commands) -> None:
+def add_campaign(commands: Commands, supported: Callable[..., Iterable[tuple[str, str]]]) -> None:
+    """`supported`: what `preview` prints of each statistic."""
     campaign = add_command(commands, "campaign", "create, watch and seal campaigns on both servers")
     campaign.set_defaults(run=_run)
     _add_operator_config(campaign)
@@ -50,6 +52,7 @@ def add_campaign(commands: Commands) -> None:
     draft = _add(actions, "draft", "ask what to measure and write a TOML file")
     draft.add_argument("file", type=Path, help="the file to write; it must not exist")
     preview = _add(actions, "preview", "print the expected errors and the cost of a campaign; works offline")
+    preview.set_defaults(supported=supported)
     preview.add_argument("file", type=Path, help="the campaign in TOML")
     preview.add_argument("--n", type=int, nargs="+", help="expected values; default: min_uploads and ten times that")
     preview.add_argument(

@@ -13,7 +13,7 @@ from typing import Any
 from fss_ecdf.campaign.campaign import Campaign, new_id, to_base64url
 from fss_ecdf.campaign.error_text import short
 from fss_ecdf.campaign.errors import AgreementPending, Problem
-from fss_ecdf.campaign.noise.expected_errors import asked_by_points
+from fss_ecdf.campaign.noise.expected_errors import asked_by_points, quantile_questions
 from fss_ecdf.campaign.status import Status, StatusProblem
 from fss_ecdf.cli.common import OK, REFUSED, UsageError, ask, ask_yes_no
 from fss_ecdf.operators import campaign_preview, campaign_wizard, proposals, setup, site_commands, status_text
@@ -114,7 +114,7 @@ def create(args: argparse.Namespace) -> int:
         print(
             f"  note    2^{campaign.bits} positions are too many for whole curves: quantiles and histograms are asked"
         )
-        print(f"          point by point: up to {campaign_preview.quantile_questions(campaign)} queries for quantiles;")
+        print(f"          point by point: up to {quantile_questions(campaign)} queries for quantiles;")
         print(f"          fss-server campaign preview {args.file} says how long that takes")
     if created.upload_token:
         print(f"  upload token: {created.upload_token}")
@@ -186,7 +186,7 @@ def draft(args: argparse.Namespace) -> int:
 def preview(args: argparse.Namespace) -> int:
     text = args.file.read_text()
     campaign = Campaign.from_toml(text, id=None if _has_id(text) else bytes(32))
-    for line in campaign_preview.lines(campaign, args.n, args.proportions):
+    for line in campaign_preview.lines(campaign, args.n, args.supported, args.proportions):
         print(line)
     return OK
 

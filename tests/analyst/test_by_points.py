@@ -15,8 +15,8 @@ from analyst.point_queries import Steps
 from analyst.queries import Request
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidQuery, TooNoisy
+from fss_ecdf.campaign.noise.expected_errors import quantile_questions
 from fss_ecdf.campaign.noise.simulate import both_servers
-from fss_ecdf.operators.campaign_preview import quantile_questions
 from tests.analyst.test_client import url
 from tests.commands import Done, call
 from tests.harness.server_pair import LivePair

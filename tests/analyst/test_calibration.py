@@ -170,8 +170,8 @@ def test_the_model_comes_from_elsewhere_unless_it_is_said() -> None:
     assert not release.calibration(8).metadata()["fitted_on_these_people"]
     assert release.calibration(8, fitted=True).degrees_of_freedom == release.calibration(8).degrees_of_freedom - 2
     options = cli._parser().parse_args(["calibration", "https://a.example/x", "--fitted-here"])
-    assert options.fitted_here
-    assert not cli._parser().parse_args(["calibration", "https://a.example/x"]).fitted_here
+    assert options.fitted
+    assert not cli._parser().parse_args(["calibration", "https://a.example/x"]).fitted
 
 
 def test_scores_must_be_probabilities() -> None:

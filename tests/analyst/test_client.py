@@ -121,8 +121,8 @@ def test_groups_cost_the_reserve_once(pair: LivePair, truth: tuple[Campaign, Arr
     campaign, scores, outcome = truth
     ends = [0.2, 0.4, 0.6, 1.0]
     with client(pair, campaign) as ask:
-        first = ask.groups(ends, 0.4)
-        again = ask.groups(ends, 0.4)
+        first = ask.score_groups(ends, epsilon=0.4)
+        again = ask.score_groups(ends, epsilon=0.4)
         assert first.to_dict() == again.to_dict()
         assert ask.budget().remaining == pytest.approx(0.6)
         right = [((scores <= b) & (scores > a) & outcome).sum() for a, b in zip([-1, *ends[:-1]], ends, strict=True)]
@@ -130,7 +130,7 @@ def test_groups_cost_the_reserve_once(pair: LivePair, truth: tuple[Campaign, Arr
         assert (np.abs(first.groups.table[1] - right) < 12 * error).all()
         assert first.p_value > 1e-9
         with pytest.raises(BudgetExceeded):
-            ask.groups([0.3, 0.5, 1.0], 0.9)
+            ask.score_groups([0.3, 0.5, 1.0], epsilon=0.9)
 
 
 def test_errors_are_clear(pair: LivePair, truth: tuple[Campaign, Array, Array], tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_errors_are_clear(pair: LivePair, truth: tuple[Campaign, Array, Array], 
     with pytest.raises(InvalidInput, match="no such file"):
         Client(address, "any", tmp_path / "missing.pem")
     with client(pair, campaign) as ask, pytest.raises(InvalidQuery, match="at least 3 groups"):
-        ask.groups([0.5, 1.0], 0.1)
+        ask.score_groups([0.5, 1.0], epsilon=0.1)
     unknown = address[:-43] + to_base64url(bytes(32))
     with pytest.raises(UnknownCampaign), Client(unknown, "any", ca) as ask:
         ask.campaign()
@@ -209,7 +209,7 @@ COMMANDS = {
     "performance": ["--threshold", "0.3"],
     "decision-curve": ["--thresholds", "0.1,0.3"],
     "calibration": ["--groups", "5"],
-    "compare": ["--strata", "no", "yes"],
+    "compare": ["--first", "no", "--second", "yes"],
 }
 
 
@@ -232,7 +232,7 @@ def test_commands(pair: LivePair, truth: tuple[Campaign, Array, Array], command:
 
 def test_calibration_by_spending(pair: LivePair, truth: tuple[Campaign, Array, Array]) -> None:
     campaign, *_ = truth
-    spend = ["calibration", "--edges", "0.3,0.5,1", "--spend", "0.3", "--json"]
+    spend = ["score-groups", "--edges", "0.3,0.5,1", "--spend", "0.3", "--json"]
     before = run(pair, campaign, "budget").stdout
     assert "in reserve\nspent " in before
     for stdin, code, told in (
@@ -319,7 +319,7 @@ def test_survival_commands(pair: LivePair, trial: Campaign, tmp_path: Path) -> N
     columns = json.loads(run(pair, trial, "survival", "--at", "90,180", "--json").stdout)
     assert columns["time"] == [90, 180] * 2
     assert columns["population_lower"][0] < columns["survival"][0] < columns["population_upper"][0]
-    summary = json.loads(run(pair, trial, "survival", "--summary", "--json").stdout)
+    summary = json.loads(run(pair, trial, "survival-summary", "--json").stdout)
     assert len(summary["statistic"]) == 9
     first = ["--first", "placebo: event", "placebo: censored", "--second", "drug: event", "drug: censored"]
     areas = json.loads(run(pair, trial, "compare-auc", *first, "--json").stdout)

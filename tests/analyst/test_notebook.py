@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 
 import dealer
 from analyst import Client
-from analyst.present.notebook import PICTURES, Display
+from analyst.present.notebook import Display
 from analyst.present.table import Tabular
 from analyst.release import Release
 from analyst.statistics.distribution import Lorenz
+from analyst.statistics.trend import WaveChanges
 from fss_ecdf.campaign.array_inputs import many
 from fss_ecdf.campaign.campaign import Campaign
-from fss_ecdf.campaign.errors import InvalidValue
+from fss_ecdf.campaign.errors import InvalidQuery, InvalidValue
 from tests.analyst.helpers import scored
 from tests.dealer.helpers import make, sites, stored
 from tests.harness.server_pair import LivePair
@@ -66,18 +67,27 @@ def results(release: Release, survival: Release) -> dict[str, Any]:
         release.roc(),
         release.calibration(),
         release.calibration_curve(),
-        release.performance().decision_curve(),
+        release.performance(),
+        release.decision_curve(),
         survival.survival(),
     ]
     return {type(one).__name__: one for one in made}
 
 
-OF_WAVES = {"QuantileTrend": "over_time", "FractionTrend": "fractions"}
+def kinds_of_results() -> set[str]:
+    """All that have a picture; a base and a table of tests have none."""
+    kinds, queue = set(), [Tabular]
+    while queue:
+        kind = queue.pop()
+        queue += kind.__subclasses__()
+        if kind.__module__.startswith("analyst.") and kind is not Tabular and not kind.__name__.startswith("_"):
+            kinds.add(kind.__name__)
+    return kinds - {"TrendTable", "WaveChanges"}
 
 
 def test_every_result_shows_and_draws_itself(release: Release, survival: Release) -> None:
     found = results(release, survival)
-    assert found.keys() | OF_WAVES.keys() == PICTURES.keys()  # those are drawn in test_trend.py
+    assert found.keys() | {"QuantileTrend", "FractionTrend"} == kinds_of_results()  # those are drawn in test_trend.py
     for name, made in found.items():
         assert isinstance(made, Tabular)
         shown = made._repr_html_()
@@ -93,19 +103,9 @@ def test_every_result_shows_and_draws_itself(release: Release, survival: Release
         assert given._repr_html_() is None
         assert axes.get_xlabel() == drawn.figure_.axes[-1].get_xlabel()
         assert axes.has_data(), name
-    model = release.performance()
-    assert "<table>" in model._repr_html_()
-    assert repr(model.plot()) == "<Display 'Decision curve'>"
-
-
-def test_every_kind_of_result_has_a_picture() -> None:
-    kinds, queue = set(), [Tabular]
-    while queue:
-        kind = queue.pop()
-        queue += kind.__subclasses__()
-        if kind.__module__.startswith("analyst.") and kind is not Tabular and not kind.__name__.startswith("_"):
-            kinds.add(kind.__name__)
-    assert kinds - {"TrendTable", "WaveChanges"} == PICTURES.keys()  # a base, and a table of tests
+    assert repr(release.performance().plot()) == "<Display 'Decision curve'>"
+    with pytest.raises(InvalidQuery, match="no plot"):
+        WaveChanges([], {}, release.campaign).plot()
 
 
 FORMS = [lambda x: x, np.array, pd.Series, tuple, lambda x: pd.Series(x, index=range(5, 5 + len(x)))]

@@ -127,7 +127,7 @@ def test_noise_and_sampling_are_as_predicted() -> None:
 
 def test_a_drug_that_works_is_found() -> None:
     summary = trial(4000, 1, 1).survival_summary(horizon=300)
-    assert summary["log-rank, drug - placebo"].p_value < 1e-4  # type: ignore[operator]
+    assert summary["log-rank, drug - placebo"].p_value < 1e-4
     assert summary["restricted mean, drug - placebo"].interval("population")[0] > 0
     low, high = summary["median, placebo"].interval("population")
     assert low <= 250 * np.log(2) <= high

@@ -127,7 +127,7 @@ def test_a_digest_may_begin_with_a_dash(tmp_path: Path, digest: str) -> None:
 
 def test_what_argparse_understands_is_left_alone() -> None:
     for first, second in (("-1", "1"), ("-5 to 0", "0 to 5"), ("-.5", "-2.5")):
-        typed = ["compare", "--strata", first, second]
+        typed = ["compare-auc", "--first", first, second]
         assert common.normalise_argv(typed) == typed
 
 

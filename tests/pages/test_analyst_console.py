@@ -149,7 +149,7 @@ def test_waves_over_time(pair: LivePair, driver: Chrome) -> None:
     until_released(pair, made, "wave 2")
     one = Opened(pair, driver, made)
     one.show("trend")
-    found = one.client.trend()
+    found = one.client.waves()
     same_table(one.table("Quantiles of every wave"), found.quantiles())
     same_table(one.table("Each wave against the one before it"), found.changes())
     one.visit.look("analyst-9-trend")

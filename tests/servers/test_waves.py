@@ -66,7 +66,7 @@ def test_waves_pools_and_running_sums(pair: LivePair) -> None:
     assert two["n"] == 41 + 42
     np.testing.assert_allclose(two["standard_errors"], np.sqrt(2) * one)
     with analyst_of(pair, campaign) as client:
-        trend = client.trend()
+        trend = client.waves()
         assert trend.cumulative(2).n == 41 + 42
         np.testing.assert_array_equal(trend.cumulative(2).counts["all"], two["counts"])
         assert client.release().campaign.epsilon == 2.0
@@ -74,10 +74,10 @@ def test_waves_pools_and_running_sums(pair: LivePair) -> None:
         np.testing.assert_allclose(
             client.release().campaign.noise.variance(np.arange(size)), 2 * campaign.noise.variance(np.arange(size))
         )
-    told = json.loads(command(pair, campaign, "trend", "--at", "0.3", "--limits", "0,0.01", "--json"))
+    told = json.loads(command(pair, campaign, "trend-fraction", "--at", "0.3", "--limits", "0,0.01", "--json"))
     assert told["wave"] == [1, 2, 3]
     assert [type(outside) for outside in told["outside"]] == [bool, bool, bool]
-    assert "change_of_median" in command(pair, campaign, "trend", "--changes")
+    assert "change_of_median" in command(pair, campaign, "trend-changes")
     assert json.loads(command(pair, campaign, "quantile", "--pooled", "3", "--json"))["epsilon"] == 2.0
     for wave in waves_of(pair, campaign, role=1)["waves"]:
         consent = {1: 3.5, 2: 3.5, 3: 3.0}[wave["number"]]

@@ -11,6 +11,7 @@ MADE = {
     "reference/rest.md": "REST",
     "reference/campaign-fields.md": "Fields of a campaign",
     "reference/problems.md": "Problems",
+    "reference/statistics.md": "Statistics",
     "reference/python.md": "Python",
     "reference/files.md": "Every file",
 }

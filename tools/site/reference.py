@@ -14,6 +14,8 @@ from fastapi import FastAPI
 import analyst.cli
 import dealer.cli
 import fss_ecdf.cli.server
+from analyst.options import options_of
+from analyst.registry import statistics
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.commitments import ServerCommitment
 from fss_ecdf.campaign.errors import problems
@@ -174,7 +176,8 @@ _SHORT_NAMES = """Some types have short names:
 - `Strata`: the name of one stratum for all values, or one for each
 - `Stratum`: a name, several that are pooled, or `None` for all
 - `Smoothing`: "none", "isotonic", "limited", "l1" or "l2"
-- `Patience`: `timeout_s` and `patience_s`, how long a server is waited for; `on_grid`; `wave`, `until` or `pooled`
+- `ClientOptions`: `timeout_s` and `patience_s`, how long a server is waited for; `on_grid`; `wave`, `through` or
+  `pooled`
 """
 
 
@@ -186,6 +189,31 @@ def python() -> str:
         public = getattr(module, "__all__", None) or [n for n, item in vars(module).items() if _is_own(n, item, name)]
         items = [getattr(module, n) for n in public]
         parts += [_item(item) for item in items if inspect.isclass(item) or inspect.isroutine(item)]
+    return "\n".join(parts)
+
+
+def statistics_page() -> str:
+    """What can be computed from a sealed campaign, from the analysts' registry."""
+    parts = [
+        "# Statistics\n\nEach statistic is a command of `fss-analyst` and a method of `analyst.Client`, of\n"
+        "`analyst.AsyncClient` (awaited) and of `analyst.Release` (without the server). "
+        "`fss-server campaign preview` prints which of them a campaign supports.\n\n" + _SHORT_NAMES
+    ]
+    for entry in statistics().values():
+        needs = ", ".join(need.words for need in entry.needs) or "nothing: every campaign supports it"
+        shown = signature(f"client.{entry.method}", entry.compute, skip=1)
+        doc = (
+            inspect.cleandoc(entry.compute.__doc__ or "")
+            .replace("\nReturns", "\n\nReturns")
+            .replace("\nRaises", "\n\nRaises")
+        )
+        parts.append(f"## {entry.title}\n\n`fss-analyst {entry.name}`\n\n```python\n{shown}\n```\n\n{doc}\n")
+        parts.append(f"Needs: {needs}.\n")
+        rows = [
+            f"| `{option.flag or '--' + parameter.name.replace('_', '-')}` | `{parameter.name}` | {option.help} |"
+            for parameter, option in options_of(entry.compute)
+        ]
+        parts.append("\n".join(["| option | parameter | meaning |", "| --- | --- | --- |", *rows, ""]))
     return "\n".join(parts)
 
 
@@ -222,6 +250,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/rest.md": rest,
     "reference/campaign-fields.md": campaign_fields,
     "reference/problems.md": problem_codes,
+    "reference/statistics.md": statistics_page,
     "reference/python.md": python,
     "reference/files.md": files.page,
 }

@@ -19,15 +19,15 @@ class _Written:
         return self.text
 
 
-def signature(name: str, item: Callable[..., Any]) -> str:
-    """The call, on one line if it fits."""
+def signature(name: str, item: Callable[..., Any], skip: int = 0) -> str:
+    """The call without its first `skip` parameters, on one line if it fits."""
     try:
         found = inspect.signature(item)
     except (TypeError, ValueError):
         return f"{name}(...)"
     types = _types(item)
     given = [p.replace(annotation=types.get(p.name, p.annotation)) for p in found.parameters.values()]
-    given = [p for p in given if p.name != "self"]
+    given = [p for p in given[skip:] if p.name != "self"]
     returned = types.get("return", inspect.Signature.empty)
     whole = name + str(found.replace(parameters=given, return_annotation=returned))
     if len(whole) <= WIDTH:

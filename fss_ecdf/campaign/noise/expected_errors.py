@@ -12,7 +12,10 @@ from fss_ecdf.campaign.errors import InvalidCampaign
 from fss_ecdf.campaign.noise.mechanism import CURVE_BITS
 from fss_ecdf.campaign.noise.proportions import BINS, Layout, area_error, check_proportions
 
-__all__ = ["BINS", "ExpectedErrors", "asked_by_points", "campaign_errors"]
+__all__ = ["BINS", "LEVELS", "POINTS", "ExpectedErrors", "asked_by_points", "campaign_errors", "quantile_questions"]
+
+POINTS = 14  # in one question to servers with any number of uploads
+LEVELS = 5  # of quantiles that are usually asked for
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ def campaign_errors(
         )
         for n in expected
     ]
+
+
+def quantile_questions(campaign: Campaign) -> int:
+    """At most: five searches for each level, for itself and both ends of two intervals, one point a bit, in batches."""
+    return 1 + campaign.variable.index_bits * -(-5 * LEVELS // POINTS)
 
 
 def asked_by_points(campaign: Campaign) -> bool:

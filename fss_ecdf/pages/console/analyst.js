@@ -2,7 +2,7 @@
 
 import { htmlElement } from "../elements.js";
 import { $, Address, ask, complain, selector } from "./shared.js";
-import { VIEWS } from "./views.js";
+import { viewOf } from "./views.js";
 
 class AnalystPage {
   constructor(about) {
@@ -28,7 +28,7 @@ class AnalystPage {
   }
 
   tab(name) {
-    const made = htmlElement("button", { type: "button", "data-view": name }, VIEWS[name][0]);
+    const made = htmlElement("button", { type: "button", "data-view": name }, viewOf(name, this.about.titles)[0]);
     made.onclick = () => this.change({ view: name }, true);
     return made;
   }
@@ -107,7 +107,7 @@ class AnalystPage {
     this.turn += 1;
     const turn = this.turn,
       { view } = this.address.values;
-    const [title, draw] = VIEWS[view];
+    const [title, draw] = viewOf(view, this.about.titles);
     for (const button of $("views").children) {
       if (button.dataset.view === view) button.setAttribute("aria-current", "page");
       else button.removeAttribute("aria-current");

@@ -109,7 +109,17 @@ async function plan(view) {
   );
 }
 
-export const VIEWS = {
+// A statistic that has no drawing of its own here: its table.
+const tableOf = (name, title) => async (view) => {
+  view.show([], []);
+  const { table } = await ask(name, asked(view));
+  view.draw(tableWithExport({ name: title, ...rowsOf(table.columns) }, name, true));
+  view.notes(table.about.notes ?? []);
+};
+
+export const viewOf = (name, titles) => VIEWS[name] ?? [titles[name], tableOf(name, titles[name])];
+
+const VIEWS = {
   distribution: ["Distribution", distribution],
   histogram: ["Histogram", histogram],
   trend: ["Over time", trend],

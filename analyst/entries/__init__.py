@@ -1,0 +1,1 @@
+"""One module for each statistic, or for a few that belong together: the entries of the registry."""
