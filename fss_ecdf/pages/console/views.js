@@ -110,14 +110,14 @@ async function plan(view) {
 }
 
 // A statistic that has no drawing of its own here: its table.
-const tableOf = (name, title) => async (view) => {
+const tableView = (name, title) => async (view) => {
   view.show([], []);
   const { table } = await ask(name, asked(view));
   view.draw(tableWithExport({ name: title, ...rowsOf(table.columns) }, name, true));
   view.notes(table.about.notes ?? []);
 };
 
-export const viewOf = (name, titles) => VIEWS[name] ?? [titles[name], tableOf(name, titles[name])];
+export const viewOf = (name, titles) => VIEWS[name] ?? [titles[name], tableView(name, titles[name])];
 
 const VIEWS = {
   distribution: ["Distribution", distribution],
