@@ -1,20 +1,20 @@
-"""The one table of everything that can go wrong between parties, servers and analysts.
+"""All problems that can occur between parties, servers and analysts.
 
 Each problem has a stable code (for programs), an HTTP status and a title; its message says what was wrong, what was
 expected and, where it helps, what to do. `document` is the RFC 9457 form that servers send and clients read back.
 
 Problem
 +-- InvalidInput            the caller's data; sending it again will not help
-|   +-- InvalidCampaign, InvalidValue, InvalidUpload, UnreadableUpload, InvalidQuery, HeadTooLarge, BodyTooLarge,
-|       TooManyRows, BodyTooSlow, UnsupportedMediaType, NotSmoothed, TooNoisy
+|   +-- InvalidCampaign, InvalidValue, InvalidUpload, UnreadableUpload, InvalidQuery, HeadersTooLarge, BodyTooLarge,
+|       TooManyRows, BodyTooSlow, UnsupportedMediaType, SmoothingFailed, TooNoisy
 +-- Refused                 the caller or the moment is wrong
-|   +-- NotAuthenticated, NotAuthorised, InvitationSpent, SiteFull, SitePaused, SiteRevoked, SiteExists, UnknownSite,
-|       NoSuchRoute, UnknownCampaign, CampaignDeleted, CampaignExists, DigestMismatch,
+|   +-- NotAuthenticated, NotAuthorised, InvitationUsed, SiteQuotaExceeded, SitePaused, SiteRevoked, SiteExists,
+|       UnknownSite, NoSuchRoute, UnknownCampaign, CampaignDeleted, CampaignExists, DigestMismatch,
 |       NotYetOpen, CampaignClosed, CampaignFull, CampaignSealed, NotSealed,
-|       SealNotAgreed, TooFewUploads, UploadConflict, UploadWithdrawn, WaveClosed, WaveNotOpen,
+|       AgreementPending, TooFewUploads, UploadConflict, UploadWithdrawn, WaveClosed, WaveNotOpen,
 |       BudgetExceeded, ChallengeMismatch, HpkeKeyLost, DigestNeeded
 +-- TryAgain                nothing was lost; the same request may succeed later
-    +-- UploadUndecided, TooManyRequests, PeerUnavailable, PeerMismatch, StorageFull, StorageBusy, Unavailable,
+    +-- UploadUndecided, TooManyRequests, PeerUnavailable, InvalidPeerResponse, StorageFull, StorageBusy, NotReady,
         OnHold, PeerRolledBack
 """
 
@@ -32,7 +32,7 @@ class Problem(Exception):
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
-    title: ClassVar[str] = "Something went wrong on the server"
+    title: ClassVar[str] = "The server has an internal error"
 
     def __init__(self, detail: str, *, retry_after: int | None = None) -> None:
         super().__init__(detail)
@@ -44,11 +44,11 @@ class Problem(Exception):
 
 
 class InvalidInput(Problem, ValueError):
-    code, status, title = "invalid-input", 400, "The request is not well-formed"
+    code, status, title = "invalid-input", 400, "The request is malformed"
 
 
 class InvalidCampaign(InvalidInput):
-    code, status, title = "invalid-campaign", 422, "The campaign's description breaks a rule"
+    code, status, title = "invalid-campaign", 422, "The campaign description is invalid"
 
 
 class InvalidValue(InvalidInput):
@@ -56,7 +56,7 @@ class InvalidValue(InvalidInput):
 
 
 class InvalidUpload(InvalidInput):
-    code, status, title = "invalid-upload", 400, "The upload is not well-formed"
+    code, status, title = "invalid-upload", 400, "The upload is malformed"
 
 
 class UnreadableUpload(InvalidUpload):
@@ -64,27 +64,27 @@ class UnreadableUpload(InvalidUpload):
 
 
 class InvalidQuery(InvalidInput):
-    code, status, title = "invalid-query", 400, "The question cannot be answered by this campaign"
+    code, status, title = "invalid-query", 400, "The campaign does not support this query"
 
 
 class HeadersTooLarge(InvalidInput):
-    code, status, title = "headers-too-large", 431, "The head of the request is larger than the server accepts"
+    code, status, title = "headers-too-large", 431, "The request headers are larger than the server accepts"
 
 
 class BodyTooLarge(InvalidInput):
-    code, status, title = "body-too-large", 413, "The body is larger than the server accepts"
+    code, status, title = "body-too-large", 413, "The request body is larger than the server accepts"
 
 
 class TooManyRows(InvalidInput):
-    code, status, title = "too-many-rows", 413, "The request has more uploads than the server accepts at once"
+    code, status, title = "too-many-rows", 413, "The request has more uploads than the server accepts in one request"
 
 
 class UnsupportedMediaType(InvalidInput):
-    code, status, title = "unsupported-media-type", 415, "The body has a media type that is not understood here"
+    code, status, title = "unsupported-media-type", 415, "The media type of the request body is not supported"
 
 
 class SmoothingFailed(InvalidInput):
-    code, status, title = "smoothing-failed", 422, "The curve could not be smoothed; there is no silently wrong one"
+    code, status, title = "smoothing-failed", 422, "Smoothing failed; no result is returned"
 
 
 class TooNoisy(InvalidInput):
@@ -92,7 +92,7 @@ class TooNoisy(InvalidInput):
 
 
 class BodyTooSlow(InvalidInput):
-    code, status, title = "body-too-slow", 408, "The body did not arrive in time"
+    code, status, title = "body-too-slow", 408, "The request body did not arrive in time"
 
 
 class Refused(Problem):
@@ -100,7 +100,7 @@ class Refused(Problem):
 
 
 class NotAuthenticated(Refused):
-    code, status, title = "not-authenticated", 401, "A valid token is needed"
+    code, status, title = "not-authenticated", 401, "The request has no valid token"
 
 
 class NotAuthorised(Refused):
@@ -112,7 +112,7 @@ class InvitationUsed(Refused):
 
 
 class SiteQuotaExceeded(Refused):
-    code, status, title = "site-quota-exceeded", 403, "The site has sent as many uploads as it may"
+    code, status, title = "site-quota-exceeded", 403, "The site's quota of uploads is used up"
 
 
 class SitePaused(Refused):
@@ -132,11 +132,11 @@ class UnknownSite(Refused):
 
 
 class NoSuchRoute(Refused):
-    code, status, title = "no-such-route", 404, "There is nothing at this address"
+    code, status, title = "no-such-route", 404, "The server has no such route"
 
 
 class UnknownCampaign(Refused):
-    code, status, title = "unknown-campaign", 404, "There is no such campaign on this server"
+    code, status, title = "unknown-campaign", 404, "The server has no such campaign"
 
 
 class CampaignDeleted(Refused):
@@ -148,19 +148,19 @@ class CampaignExists(Refused):
 
 
 class DigestMismatch(Refused):
-    code, status, title = "digest-mismatch", 409, "The two sides do not mean the same campaign"
+    code, status, title = "digest-mismatch", 409, "The campaign digests do not match"
 
 
 class NotYetOpen(Refused):
-    code, status, title = "not-yet-open", 409, "The campaign does not take uploads yet"
+    code, status, title = "not-yet-open", 409, "The campaign is not open for uploads yet"
 
 
 class CampaignClosed(Refused):
-    code, status, title = "campaign-closed", 409, "The campaign takes no uploads any more"
+    code, status, title = "campaign-closed", 409, "The campaign is closed for uploads"
 
 
 class CampaignFull(Refused):
-    code, status, title = "campaign-full", 409, "The campaign has as many uploads as it takes"
+    code, status, title = "campaign-full", 409, "The campaign already has max_uploads uploads"
 
 
 class CampaignSealed(Refused):
@@ -168,19 +168,19 @@ class CampaignSealed(Refused):
 
 
 class NotSealed(Refused):
-    code, status, title = "not-sealed", 409, "The campaign is not sealed yet, so nothing can be asked"
+    code, status, title = "not-sealed", 409, "The campaign is not sealed yet, so it cannot be queried"
 
 
 class AgreementPending(Refused):
     code, status, title = (
         "agreement-pending",
         409,
-        "This server's operator has not agreed to sealing, and it is not closing time",
+        "This server's operator has not agreed to seal, and the closing time has not come",
     )
 
 
 class TooFewUploads(Refused):
-    code, status, title = "too-few-uploads", 409, "The campaign has fewer uploads than it promised to wait for"
+    code, status, title = "too-few-uploads", 409, "The campaign has fewer than min_uploads uploads"
 
 
 class UploadConflict(Refused):
@@ -188,23 +188,27 @@ class UploadConflict(Refused):
 
 
 class UploadWithdrawn(Refused):
-    code, status, title = "upload-withdrawn", 409, "The upload was withdrawn by its party and is not taken again"
+    code, status, title = "upload-withdrawn", 409, "The party withdrew this upload; its id cannot be used again"
 
 
 class WaveClosed(Refused):
-    code, status, title = "wave-closed", 409, "The wave that the upload is for takes no more uploads"
+    code, status, title = "wave-closed", 409, "The wave of this upload is closed for uploads"
 
 
 class WaveNotOpen(Refused):
-    code, status, title = "wave-not-open", 409, "The wave that the upload is for does not take uploads yet"
+    code, status, title = "wave-not-open", 409, "The wave of this upload is not open for uploads yet"
 
 
 class BudgetExceeded(Refused):
-    code, status, title = "budget-exceeded", 403, "The campaign's epsilon does not allow this answer"
+    code, status, title = "budget-exceeded", 403, "The remaining epsilon of the campaign does not cover this query"
 
 
 class ChallengeMismatch(Refused):
-    code, status, title = "challenge-mismatch", 409, "Keys of a campaign are checked with one challenge only"
+    code, status, title = (
+        "challenge-mismatch",
+        409,
+        "The challenge differs from the one that the keys were checked with",
+    )
 
 
 class HpkeKeyLost(Refused):
@@ -212,19 +216,23 @@ class HpkeKeyLost(Refused):
 
 
 class DigestNeeded(Refused):
-    code, status, title = "digest-needed", 400, "Uploading needs the digest of the campaign"
+    code, status, title = "digest-needed", 400, "The upload does not name the digest of the campaign"
 
 
 class TryAgain(Problem):
-    code, status, title = "try-again", 503, "Not now; nothing was lost"
+    code, status, title = "try-again", 503, "The request cannot be completed now; nothing was lost"
 
 
 class UploadUndecided(TryAgain):
-    code, status, title = "upload-undecided", 503, "It is not decided yet whether the upload is in its wave's set"
+    code, status, title = (
+        "upload-undecided",
+        503,
+        "The servers have not decided yet whether this upload belongs to its wave",
+    )
 
 
 class TooManyRequests(TryAgain):
-    code, status, title = "too-many-requests", 429, "More requests than the server takes"
+    code, status, title = "too-many-requests", 429, "The client has sent too many requests"
 
 
 class PeerUnavailable(TryAgain):
@@ -232,7 +240,7 @@ class PeerUnavailable(TryAgain):
 
 
 class InvalidPeerResponse(TryAgain):
-    code, status, title = "invalid-peer-response", 502, "The other server's answer does not fit"
+    code, status, title = "invalid-peer-response", 502, "The response of the other server is invalid"
 
 
 class StorageFull(TryAgain):
@@ -244,15 +252,19 @@ class StorageBusy(TryAgain):
 
 
 class NotReady(TryAgain):
-    code, status, title = "not-ready", 503, "The server is starting or stopping"
+    code, status, title = "not-ready", 503, "The server or a job that the request needs is not ready"
 
 
 class OnHold(TryAgain):
-    code, status, title = "on-hold", 503, "The server's database is older than what it did; its operator must decide"
+    code, status, title = (
+        "on-hold",
+        503,
+        "The database is older than the server's recorded actions; the operator must decide",
+    )
 
 
 class PeerRolledBack(TryAgain):
-    code, status, title = "peer-rolled-back", 503, "The other server's database is older than what it did"
+    code, status, title = "peer-rolled-back", 503, "The other server's database is older than its recorded actions"
 
 
 def problems() -> list[type[Problem]]:
