@@ -30,6 +30,9 @@ def results(args: argparse.Namespace) -> list[Result]:
             "table_verify_vs_reading", ns["words"] / ns["read"], 2, "the words' check over reading a file of them"
         ),
         Result.at_most(
+            "table_verify_seed_vs_reading", ns["seed"] / ns["read"], 2, "a seed's expansion and check over that reading"
+        ),
+        Result.at_most(
             "table_bytes_vs_keys", bytes_vs_keys(), 0.08, "a hospital of the demo: a table over keys, in bytes"
         ),
     ]
