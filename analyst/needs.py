@@ -57,6 +57,8 @@ def _smaller(campaign: "Campaign") -> str:
 
     most = 1 << (CURVE_BITS - campaign.stratum_bits)
     why = f"2^{campaign.bits} positions are more than 2^{CURVE_BITS}"
+    if campaign.variable.is_categorical:
+        return f"{why}; take fewer categories or strata"
     if campaign.variable.grid.kind != "linear":
         return f"{why}; take at most {most} thresholds, or fewer strata"
     first, last = _ends(campaign)
@@ -73,6 +75,9 @@ def _naming(count: int, word: str) -> "Says":
     return lambda campaign: f"of {word} strata that are named" if len(campaign.strata) > count else ""
 
 
+NUMBERS = Need("a grid", lambda campaign: not campaign.variable.is_categorical, lambda _: "categories have no order")
+CATEGORIES = Need("categories, or missing = true", lambda campaign: bool(campaign.variable.cells))
+TWO_OR_MORE_STRATA = Need("two strata", lambda campaign: len(campaign.strata) >= 2)
 WHOLE_CURVES = Need("whole curves", _has_whole_curves, _smaller)
 DISTRIBUTION = Need(
     'kind = "distribution"',

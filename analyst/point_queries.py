@@ -154,7 +154,7 @@ def _bin_variances(campaign: Campaign, stratum: str, index: Index) -> tuple[Floa
     start, last = campaign.position(campaign.stratum(stratum), 0), campaign.variable.grid.size - 1
     below = np.concatenate([[-1], index[:-1]])
     variance = SERVERS * campaign.noise.difference_variance(start + index, start + below)
-    if len(campaign.strata) == 1:  # all values lie at or below the last threshold, and n is public
+    if campaign.total_is_public:  # all values lie at or below the last threshold, and n is public
         at_end = SERVERS * campaign.noise.difference_variance(start + below, start - 1)
         return np.where(index == last, at_end, variance), np.zeros(index.size), 0.0
     with_total = ecdf_points.variances(campaign, stratum, np.append(index, last))[1]

@@ -29,7 +29,9 @@ from fss_ecdf.campaign.campaign import Campaign, check_digest
 from fss_ecdf.campaign.errors import InvalidInput, InvalidPeerResponse, InvalidQuery
 from fss_ecdf.campaign.json_messages import (
     BudgetResponse,
+    CountsResponse,
     EcdfResponse,
+    ResultResponse,
     ScoreGroupsQuery,
     ScoreGroupsResponse,
     WavesResponse,
@@ -138,9 +140,10 @@ class Queries:
 
     def _fetched(self, which: dict[str, str]) -> Plan[Release]:
         campaign = yield from self.campaign()
-        first, last = yield from self._stratum(campaign, campaign.strata[0], which)
+        ask = self._categories if campaign.variable.is_categorical else self._stratum
+        first, last = yield from ask(campaign, campaign.strata[0], which)
         which = which or until_of(last)  # another wave may be released meanwhile
-        others = yield Parallel([self._stratum(campaign, name, which) for name in campaign.strata[1:]])
+        others = yield Parallel([ask(campaign, name, which) for name in campaign.strata[1:]])
         parts = [first, *(curve for curve, _ in others)]
         return Release.from_strata(self._seen(campaign, last), last.n, parts, self._on_grid)
 
@@ -151,6 +154,17 @@ class Queries:
         most = NUMPY_HEAD + (8 << campaign.variable.index_bits)
         data = yield Request("GET", "/curve", {"params": params, "headers": NUMPY}, most)
         return self._read_counts(data, last, campaign), last
+
+    def _categories(
+        self, campaign: Campaign, stratum: str, which: dict[str, str]
+    ) -> Plan[tuple[Floats, CountsResponse]]:
+        """Counts of categories, added up as on a curve; there is no noise behind the last one."""
+        answer = read(CountsResponse, (yield Request("GET", "/counts", {"params": {"stratum": stratum, **which}})))
+        check_digest(campaign.digest, answer.digest)
+        if tuple(answer.categories) != campaign.variable.cells:
+            raise InvalidPeerResponse(f"{self.url} sent counts of other categories than the campaign has")
+        padding = (1 << campaign.variable.index_bits) - len(answer.counts)
+        return np.cumsum(np.pad(np.array(answer.counts, np.float64), (0, padding))), answer
 
     def waves(self) -> Plan[Trend]:
         """All waves of a campaign that reports as it runs, and what was pooled of them."""
@@ -236,7 +250,7 @@ class Queries:
             raise InvalidPeerResponse(f"{self.url} did not send a campaign ({type(error).__name__})") from None
         return self._campaign
 
-    def _seen(self, campaign: Campaign, answer: EcdfResponse) -> Campaign:
+    def _seen(self, campaign: Campaign, answer: ResultResponse) -> Campaign:
         """The campaign as the releases that an answer is made of know it, with their noise."""
         if campaign.waves is None or not answer.releases:
             return campaign

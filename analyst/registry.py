@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from analyst import entries
-from analyst.needs import WHOLE_CURVES, Need
+from analyst.needs import CATEGORIES, NUMBERS, WHOLE_CURVES, Need
 from fss_ecdf.campaign.errors import InvalidQuery
 
 if TYPE_CHECKING:
@@ -85,8 +85,13 @@ class Statistic:
         return [*inspect.signature(self.compute).parameters][1:]
 
     @property
+    def own_needs(self) -> tuple[Need, ...]:
+        """What it declares; and numbers, if it is not of categories."""
+        return self.needs if CATEGORIES in self.needs else (NUMBERS, *self.needs)
+
+    @property
     def all_needs(self) -> tuple[Need, ...]:
-        return self.needs if self.by_points or self.source == "server" else (*self.needs, WHOLE_CURVES)
+        return self.own_needs if self.by_points or self.source == "server" else (*self.own_needs, WHOLE_CURVES)
 
     def missing(self, campaign: "Campaign") -> str:
         """Why a campaign does not support it, and what to change; nothing if it does."""
@@ -108,7 +113,7 @@ class Statistic:
 
     def check(self, campaign: "Campaign") -> None:
         """Refuse what a campaign does not support; how large a curve may be is for the server to say."""
-        for need in self.needs:
+        for need in self.own_needs:
             if missing := need.missing(campaign):
                 raise InvalidQuery(f"{self.name}: {missing}")
 

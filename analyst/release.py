@@ -60,14 +60,22 @@ class Release:
 
     @cached_property
     def adjusted(self) -> Floats:
-        """The published counts given what is public."""
+        """The published counts given what is public; raises InvalidQuery where there are categories and no curve."""
+        _ = self.campaign.variable.grid
         return public_constraints.public_constraints(self.campaign).adjust(self.published, float(self.n))
 
     @cached_property
     def totals(self) -> Mapping[str, float]:
-        """How many values each stratum has; not negative, and n in all."""
-        last = np.array([self._part(self.adjusted, name)[-1] for name in self.campaign.strata])
-        return dict(zip(self.campaign.strata, on_simplex(last, float(self.n)).tolist(), strict=True))
+        """How many values each stratum has, without missing ones; not negative, and with these n in all."""
+        strata = self.campaign.strata
+        last = np.array([self._part(self.adjusted, name)[-1] for name in strata])
+        if self.campaign.variable.missing:
+            last = np.append(last, [self._missing(name) for name in strata])
+        return dict(zip(strata, on_simplex(last, float(self.n)).tolist(), strict=False))
+
+    def _missing(self, stratum: str) -> float:
+        at = self.campaign.position(self.campaign.stratum(stratum), self.campaign.variable.value_count)
+        return float(self.adjusted[at] - self.adjusted[at - 1])
 
     def _part(self, whole: Floats, stratum: str) -> Floats:
         start = self.campaign.position(self.campaign.stratum(stratum), 0)

@@ -99,7 +99,7 @@ def _records(args: argparse.Namespace, campaign: Campaign) -> input_rows.InputRo
         return input_rows.from_value(args.value, args.stratum)
     data = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
     options = input_rows.Options(args.column, args.stratum, args.stratum_column, args.skip_missing, args.decimal)
-    return input_rows.from_file(data, options, campaign.variable.grid.is_value)
+    return input_rows.from_file(data, options, campaign.variable)
 
 
 def _check_options(args: argparse.Namespace) -> None:
@@ -133,15 +133,18 @@ def _privacy(campaign: Campaign, wave: int) -> None:
 
 def _describe(campaign: Campaign, placed: Positions, notes: Sequence[str], sites: ServerPair) -> None:
     """Numbers first, words of others last: what a person consents to cannot be pushed aside by a text."""
-    grid, n = campaign.variable.grid, placed.positions.size
+    n = placed.positions.size
     _privacy(campaign, sites.wave)
     print(f"  uploads   at least {campaign.min_uploads} before anything is published")
     print(f"  keys      {campaign.key_check_text}")
     print(f"  digest    {to_base64url(campaign.digest)}   # ", end="")
     print("the same as on your invitation?" if sites.digest is None else "as you gave it")
-    print(f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}", end="")
+    print(f"  variable  {campaign.variable.summary}", end="")
     print(f", {len(campaign.strata)} strata" if len(campaign.strata) > 1 else "")
-    print(f"  values    {n}, of which {placed.below} below and {placed.above} above the grid are moved to its ends")
+    told = [f"{placed.missing} missing"] if campaign.variable.missing else []
+    if not campaign.variable.is_categorical:
+        told.append(f"{placed.below} below and {placed.above} above the grid, which are moved to its ends")
+    print(f"  values    {n}" + (f", of which {' and '.join(told)}" if told else ""))
     for note in notes:
         print(f"  file      {note}")
     print(f"  to send   {sealed_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")

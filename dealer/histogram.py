@@ -20,14 +20,19 @@ def histogram(campaign: Campaign, placed: Positions) -> str:
 
 
 def _bars(campaign: Campaign, index: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> list[str]:
-    grid = campaign.variable.grid
-    ends = np.unique(np.linspace(-1, grid.size - 1, min(BINS, grid.size) + 1).round().astype(np.int64))[1:]
+    variable = campaign.variable
+    if variable.is_categorical:
+        ends, labels = np.arange(variable.size), list(variable.cells)
+    else:
+        grid = variable.grid
+        ends = np.unique(np.linspace(-1, grid.size - 1, min(BINS, grid.size) + 1).round().astype(np.int64))[1:]
+        labels = [*(f"up to {grid.label(int(end))}" for end in ends), *variable.cells]
+        ends = np.append(ends, np.arange(grid.size, variable.size))
     counts = np.bincount(np.searchsorted(ends, index), minlength=ends.size)
-    labels = [f"up to {grid.label(int(end))}" for end in ends]
     room = max(map(len, labels))
     most = counts.max()
     lines = []
     for label, count in zip(labels, counts, strict=True):
         bar = "#" * max(int(count > 0), round(WIDTH * count / most))
         lines.append(f"{label:>{room}}  {bar:<{WIDTH}}  {count}".rstrip())
-    return [f"{campaign.variable.label:>{room}}", *lines]
+    return [f"{variable.label:>{room}}", *lines]

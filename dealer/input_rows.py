@@ -2,17 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dealer.file_formats import Table, find_column, read_table
 from fss_ecdf.campaign.campaign import Campaign, Positions
 from fss_ecdf.campaign.error_text import listed, short
 from fss_ecdf.campaign.errors import InvalidValue
+from fss_ecdf.campaign.missing import is_missing
+from fss_ecdf.campaign.variable import Variable
 
 SHOWN = 5
 MOST_CLIPPED = 0.05
-MISSING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "nd", ".", "-", "--", "?"}
 _COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 _GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+")
 
@@ -72,13 +73,13 @@ def from_value(value: str, stratum: str | None) -> InputRows:
     return InputRows([value], None if stratum is None else [stratum], [1])
 
 
-def from_file(data: bytes, options: Options, is_value: Callable[[str], bool]) -> InputRows:
-    """The wanted column of a file; `is_value` tells the campaign's values from a header."""
+def from_file(data: bytes, options: Options, variable: Variable) -> InputRows:
+    """The wanted column of a file; the variable tells values from a header, and categories from missing ones."""
     table = read_table(data)
     if not table.rows:
         raise InvalidValue("the file is empty")
     table = _one_column(table, options)
-    header = None if _begins_with_values(table, options, is_value) else table.rows[0]
+    header = None if _begins_with_values(table, options, variable) else table.rows[0]
     body = table if header is None else replace(table, rows=table.rows[1:], numbers=table.numbers[1:])
     notes = [*table.notes]
     if header is not None and options.column is None:
@@ -88,7 +89,8 @@ def from_file(data: bytes, options: Options, is_value: Callable[[str], bool]) ->
     strata = [options.stratum] * len(values) if options.stratum is not None else None
     if options.stratum_column is not None:
         strata = _column(body, find_column(table, header, options.stratum_column))
-    return _decimals(_without_missing(InputRows(values, strata, body.numbers, tuple(notes)), options), options)
+    found = _without_missing(InputRows(values, strata, body.numbers, tuple(notes)), options, variable)
+    return found if variable.is_categorical else _decimals(found, options)
 
 
 def _one_column(table: Table, options: Options) -> Table:
@@ -104,14 +106,15 @@ def _one_column(table: Table, options: Options) -> Table:
     return replace(table, rows=[[text] for text in joined], delimiter="")
 
 
-def _begins_with_values(table: Table, options: Options, is_value: Callable[[str], bool]) -> bool:
+def _begins_with_values(table: Table, options: Options, variable: Variable) -> bool:
     """Whether the first row holds values: no cell of a header is a number."""
     first = table.rows[0]
     if options.column is not None and options.column in first:
         return False
 
     def could_be(cell: str) -> bool:
-        return is_value(cell) or is_value(cell.replace(",", ".")) or cell.lower() in MISSING - {""}
+        value = variable.is_value(cell) or variable.is_value(cell.replace(",", "."))
+        return value or (cell != "" and is_missing(cell))
 
     return any(could_be(cell) for cell in first)
 
@@ -129,14 +132,15 @@ def _column(table: Table, at: int) -> list[str]:
     return [row[at] if at < len(row) else "" for row in table.rows]
 
 
-def _without_missing(found: InputRows, options: Options) -> InputRows:
-    """Rows whose value or stratum is missing, counted by what stands there."""
+def _without_missing(found: InputRows, options: Options, variable: Variable) -> InputRows:
+    """Rows whose stratum is missing, or whose value is where missing ones are not counted, by what stands there."""
 
     def missing(i: int) -> str | None:
-        for cells in (found.values, found.strata):
-            if cells is not None and cells[i].lower() in MISSING:
-                return cells[i] or "empty"
-        return None
+        if found.strata is not None and is_missing(found.strata[i]):
+            return found.strata[i] or "empty"
+        value = found.values[i]
+        absent = not variable.missing and is_missing(value) and not variable.is_value(value)
+        return (value or "empty") if absent else None
 
     which = [missing(i) for i in range(len(found.values))]
     counts = Counter(word for word in which if word is not None)
@@ -170,9 +174,10 @@ def _decimals(found: InputRows, options: Options) -> InputRows:
 
 def check_clipping(campaign: Campaign, placed: Positions, allowed: bool) -> None:
     """Values off the grid are moved to its ends; many of them mean that it is another column, or another unit."""
-    n, grid = placed.positions.size, campaign.variable.grid
+    n = placed.positions.size
     if allowed or placed.clipped <= MOST_CLIPPED * n:
         return
+    grid = campaign.variable.grid
     unit = f" {campaign.variable.unit}" if campaign.variable.unit else ""
     ends = f"{grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
     if placed.clipped == n:

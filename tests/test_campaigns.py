@@ -43,9 +43,10 @@ def test_every_example_can_be_created(pair: LivePair, tmp_path: Path, text: str)
 
 def test_every_field_and_every_grid_is_on_the_page() -> None:
     named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
-    assert named == set(Campaign.model_fields) | set(Variable.model_fields) | set(Waves.model_fields)
+    of_variables = {field.alias or name for name, field in Variable.model_fields.items()}
+    assert named == set(Campaign.model_fields) | of_variables | set(Waves.model_fields)
     campaigns = [Campaign.from_toml(text, id=bytes(32)) for text in EXAMPLES]
-    assert {campaign.variable.grid.kind for campaign in campaigns} == {
+    assert {campaign.variable.own_grid.kind for campaign in campaigns if campaign.variable.own_grid} == {
         "linear",
         "logarithmic",
         "explicit",
@@ -70,7 +71,9 @@ ANSWERS = "\n".join(
         "HbA1c",
         "What was it?",
         "HbA1c",
+        "",
         "%",
+        "",
         "much",
         "0,5",
         "no, yes",
@@ -114,11 +117,24 @@ def test_new_asks_until_it_is_a_campaign(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "ends"), [("integer", ("0", "120")), ("date", ("2026-01-01", "2026-12-31"))])
 def test_new_for_counts_and_dates(tmp_path: Path, kind: str, ends: tuple[str, str]) -> None:
-    answers = ["t", "q", "value", "", "", "", "50", kind, *ends]
+    answers = ["t", "q", "value", "", "", "", "", "", "50", kind, *ends]
     done = run("draft", str(tmp_path / "study.toml"), stdin="\n".join(answers) + "\n")
     assert done.returncode == 0, done.stderr
     campaign = Campaign.from_toml((tmp_path / "study.toml").read_text(), id=bytes(32))
     assert (campaign.variable.grid.values, campaign.min_uploads, campaign.strata) == (kind, 50, ("all",))
+
+
+def test_new_for_categories(tmp_path: Path) -> None:
+    answers = ["t", "q", "smoker", "never, former, current", "maybe", "yes", "", "", "50"]
+    done = run("draft", str(tmp_path / "study.toml"), stdin="\n".join(answers) + "\n")
+    assert done.returncode == 0, done.stderr
+    variable = Campaign.from_toml((tmp_path / "study.toml").read_text(), id=bytes(32)).variable
+    assert variable.cells == ("never", "former", "current", "missing")
+    assert (variable.mechanism, variable.scheme) == ("flat", "dpf")
+    shown = run("preview", str(tmp_path / "study.toml"), "--n", "1000")
+    assert shown.returncode == 0, shown.stderr
+    for told in ("smoker: 3 categories; missing values are counted", "Categories                       yes", "0.2"):
+        assert told in shown.stdout
 
 
 def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) -> None:
@@ -126,7 +142,7 @@ def test_check_says_what_cannot_be_asked_and_how_to_change_it(tmp_path: Path) ->
     done = run("preview", str(tmp_path / "big.toml"), "--n", "1000", "100000")
     assert done.returncode == 0, done.stderr
     for told in (
-        "100000001 thresholds from 0 to 1000000 EUR",
+        "amount (EUR): 100000001 thresholds from 0 to 1000000",
         "Quantiles                        yes, by asking points: at most",
         "2^27 positions are more than 2^20; take a step of at least 1, or fewer strata",
         "Comparison                       no: it needs two strata",

@@ -44,7 +44,7 @@ BADLY = {"epsilon": 20.0, "check_keys": False, "min_uploads": 1}
 def _digest(fields: dict[str, Any]) -> str:
     """As a proposer's own program would compute it."""
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return to_base64url(hashlib.sha256(b"fss-ecdf campaign 7\n" + text.encode()).digest())
+    return to_base64url(hashlib.sha256(b"fss-ecdf campaign 8\n" + text.encode()).digest())
 
 
 def _described(done: Done) -> list[str]:

@@ -81,7 +81,11 @@ def test_defaults_on_the_page_are_those_of_the_code() -> None:
     dumped = Campaign.from_dict(fields).model_dump(mode="json", by_alias=True)
     assert {name: value for name, value in dumped.items() if name not in fields} == page.DEFAULTS
     (dumped,) = dumped["variables"]
-    assert {name: value for name, value in dumped.items() if name not in variable} == page.VARIABLE_DEFAULTS
+    assert dumped == {**page.GRID_DEFAULTS, "name": "x", "grid": dumped["grid"]}
+    chosen = {"name": "x", "categories": ["a", "b"]}
+    made = Campaign.from_dict({**fields, "variables": [chosen]})
+    (dumped,) = made.model_dump(mode="json", by_alias=True)["variables"]
+    assert dumped == {**page.CATEGORY_DEFAULTS, **chosen}
 
 
 @pytest.mark.parametrize("case", vectors("fss_keys")["good"], ids=lambda c: f"{c['scheme']}-{c['bits']}-{c['alpha']}")

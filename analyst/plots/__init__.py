@@ -1,5 +1,6 @@
 """All pictures in one place, for the command line and the report."""
 
+from analyst.plots.categories import categories
 from analyst.plots.curves import as_svg, box, drawn_strata, ecdf, forest, histogram, lorenz, save, x_label
 from analyst.plots.points import points, quantiles
 from analyst.plots.scores import calibration, calibration_curve, decision_curve, precision_recall, roc
@@ -11,6 +12,7 @@ __all__ = [
     "box",
     "calibration",
     "calibration_curve",
+    "categories",
     "decision_curve",
     "drawn_strata",
     "ecdf",

@@ -83,7 +83,13 @@ def campaign(client: Client) -> dict[str, Any]:
     from analyst.present.report import privacy_statement
 
     release = client.release()
-    made, grid = release.campaign, release.campaign.variable.grid
+    made = release.campaign
+    if made.variable.is_categorical:
+        raise InvalidQuery(
+            f"the console shows curves, and the variable {made.variable.name!r} has categories: use fss-analyst "
+            "categories, compare-categories and report"
+        )
+    grid = made.variable.grid
     ends = grid.labels(np.array([0, grid.size - 1]))
     budget = client.budget()
     return {

@@ -53,7 +53,7 @@ def _rarest(args: argparse.Namespace, pairs: list[tuple[int, float]]) -> dict[st
     each, levels = (1 << (k - 1).bit_length() for k in (args.thresholds, args.strata))
     for epsilon in dict.fromkeys(epsilon for _, epsilon in pairs):
         noise = mechanism("slice-tree", (each * levels).bit_length() - 1, epsilon, args.values_per_person)
-        layout = Layout(noise, args.thresholds, each, args.strata)
+        layout = Layout(noise, args.thresholds, each, args.strata, args.thresholds)
         rarest, largest = shares.index(min(shares)), shares.index(max(shares))
         area = area_error(layout, largest, rarest, (shares[largest], shares[rarest])) if args.strata > 1 else math.nan
         found[epsilon] = layout.errors(rarest).point / shares[rarest], area

@@ -50,7 +50,7 @@ def page(release: Release | PointRelease, now: datetime, trend: Trend | None = N
 
 def _summary(release: Release | PointRelease, collected: list[Section]) -> Iterator[str]:
     campaign = release.campaign
-    yield f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.variable.grid.size} thresholds"
+    yield f"{release.n:,} values, epsilon = {campaign.epsilon:g}, {campaign.variable.summary}"
     yield f"keys {campaign.key_check_text}"
     for section in collected:
         yield from section.findings

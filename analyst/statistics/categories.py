@@ -3,15 +3,22 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from analyst.estimation.estimate import Estimate
+from analyst.estimation import public_constraints
+from analyst.estimation.estimate import INTERVALS, Estimate
 from analyst.estimation.noisy import Noisy, noise_factor, proportion
+from analyst.present.table import Columns, Tabular
+from fss_ecdf.campaign.error_text import short
 from fss_ecdf.campaign.errors import InvalidQuery, TooNoisy
+from fss_ecdf.campaign.noise.flat import Flat
+
+if TYPE_CHECKING:
+    from analyst.release import Release
 
 Floats = NDArray[np.float64]
 
@@ -40,10 +47,10 @@ class CategoryCounts:
         row[stratum, slice(None) if category is None else category] = 1.0
         return row.ravel()
 
-    def count(self, stratum: str, category: str) -> Estimate:
+    def count(self, stratum: str, category: str, confidence: float = 0.95) -> Estimate:
         """How many there are. The interval for these people; those of a population have no count."""
         picked = self.counts.combine(self._row(*self._at(stratum, category)))
-        error = math.sqrt(float(picked.covariance[0, 0])) * noise_factor(0.95)
+        error = math.sqrt(float(picked.covariance[0, 0])) * noise_factor(confidence)
         return Estimate(f"{stratum}: {category}", float(picked.values[0]), error, 0.0, (0.0, math.inf), step=1.0)
 
     def proportion(self, stratum: str, category: str, confidence: float = 0.95) -> Estimate:
@@ -110,3 +117,104 @@ def compare_categories(counts: CategoryCounts, chosen: Sequence[str] | None = No
     along = (vectors[:, -degrees:].T @ d) ** 2 / values[-degrees:]
     statistic = float(along.sum())
     return Homogeneity(statistic, degrees, float(chi2.sf(statistic, degrees)), float(expected.min()))
+
+
+KNOWN = "not missing"
+
+
+def category_counts(release: "Release") -> CategoryCounts:
+    """Of a release: counts of the categories, or of a variable with a grid, of its known and its missing values."""
+    campaign = release.campaign
+    variable, strata = campaign.variable, range(len(campaign.strata))
+    if not variable.cells:
+        raise InvalidQuery(f"the variable {short(repr(variable.name))} has a grid and does not count missing values")
+    if isinstance(campaign.noise, Flat):
+        at = np.concatenate([campaign.position(s, np.arange(variable.size)) for s in strata])
+        counts = Noisy.from_cells(np.diff(release.published, prepend=0.0)[at], campaign.noise)
+        return CategoryCounts(counts, campaign.strata, variable.cells)
+    rows = np.zeros((2 * len(campaign.strata), 1 << campaign.bits))
+    for s in strata:
+        start = campaign.position(s, 0)
+        rows[2 * s, start : start + variable.value_count] = 1.0
+        rows[2 * s + 1, start + variable.value_count] = 1.0
+    cells = np.diff(release.adjusted, prepend=0.0)
+    covariance = public_constraints.public_constraints(campaign).covariance(rows)
+    counts = Noisy(rows[:, : cells.size] @ cells, covariance)
+    return CategoryCounts(counts, campaign.strata, (KNOWN, *variable.cells))
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryTable(Tabular, picture="categories"):
+    """Counts and proportions of each category in some strata, with both intervals of the proportions."""
+
+    counts: CategoryCounts
+    strata: tuple[str, ...]
+    about: dict[str, Any]
+    confidence: float = 0.95
+
+    def columns(self) -> Columns:
+        cells = [(stratum, category) for stratum in self.strata for category in self.counts.categories]
+        counts = [self.counts.count(*cell) for cell in cells]
+        fractions = [self.counts.proportion(*cell, self.confidence) for cell in cells]
+        found: dict[str, list[Any]] = {
+            "stratum": [stratum for stratum, _ in cells],
+            "category": [category for _, category in cells],
+            "count": [count.value for count in counts],
+            "standard_error": [math.sqrt(float(self._variance(*cell))) for cell in cells],
+            "proportion": [fraction.value for fraction in fractions],
+        }
+        for kind in INTERVALS:
+            ends = [fraction.interval(kind, self.confidence) for fraction in fractions]
+            found |= {f"{kind}_lower": [low for low, _ in ends], f"{kind}_upper": [high for _, high in ends]}
+        return found
+
+    def _variance(self, stratum: str, category: str) -> float:
+        at = self.counts.strata.index(stratum) * len(self.counts.categories) + self.counts.categories.index(category)
+        return max(float(self.counts.counts.covariance[at, at]), 0.0)
+
+    def metadata(self) -> dict[str, Any]:
+        return {**self.about, "confidence": self.confidence, "notes": self.notes}
+
+    @property
+    def notes(self) -> list[str]:
+        """Strata whose number of values is lost in the noise."""
+        hidden = [s for s in self.strata if math.isnan(self.counts.proportion(s, self.counts.categories[0]).value)]
+        return [f"the number of values of stratum {s!r} is lost in the noise: it has no proportions" for s in hidden]
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryComparison(Tabular, picture="categories"):
+    """Whether strata have the same proportions, and the proportions themselves."""
+
+    test: Homogeneity
+    table: CategoryTable
+
+    @property
+    def p_value(self) -> float:
+        return self.test.p_value
+
+    @property
+    def drawn(self) -> CategoryTable:
+        return self.table
+
+    def columns(self) -> Columns:
+        return self.table.columns()
+
+    def metadata(self) -> dict[str, Any]:
+        notes = list(self.table.notes)
+        if self.test.least_expected < 5:
+            notes.append("a category has fewer than 5 expected values: the p-value is a rough guide")
+        told = {
+            "chi_square": self.test.statistic,
+            "degrees_of_freedom": self.test.degrees,
+            "p_value": self.test.p_value,
+        }
+        about = {**self.table.about, **told, "p_values": "for the population, noise included"}
+        return {**about, "hypothesis": "the strata have the same proportions", "notes": notes}
+
+
+def compare_proportions(
+    counts: CategoryCounts, strata: tuple[str, ...], about: dict[str, Any], confidence: float = 0.95
+) -> CategoryComparison:
+    """The test with the table that it is about."""
+    return CategoryComparison(compare_categories(counts, strata), CategoryTable(counts, strata, about, confidence))

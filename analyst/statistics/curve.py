@@ -67,7 +67,7 @@ def _smoothed(campaign: Campaign, raw: Floats, total: float, how: Smoothing) -> 
             return smooth.isotonic(raw, total)
         return limited(raw, total, SERVERS * noise.level_variances[: campaign.variable.index_bits])
     # The noise of the last cells of a grid that does not fill its tree is not known to cancel.
-    whole = len(campaign.strata) == 1 and campaign.variable.grid.size == 1 << campaign.variable.index_bits
+    whole = campaign.total_is_public and campaign.variable.grid.size == 1 << campaign.variable.index_bits
     return smooth.tree(
         raw,
         total,

@@ -56,7 +56,7 @@ def points(
     raw = np.array([answered[i] for i in known.tolist()], np.float64)
     variance, shared = variances(campaign, stratum, known)
     total = raw[-1] = total_of(campaign, stratum, n, raw[-1])
-    if len(campaign.strata) == 1:
+    if campaign.total_is_public:
         variance[-1], shared[:] = 0.0, 0.0
     total_variance = float(variance[-1])
     counts = monotone(raw, total) if smoothing else raw
@@ -99,7 +99,7 @@ def monotone(raw: Floats, total: float) -> Floats:
 
 def total_of(campaign: Campaign, stratum: str, n: int, last: float) -> float:
     """How many values a stratum has: n if it is the only one, else the published count at its end, clear of zero."""
-    if len(campaign.strata) == 1:
+    if campaign.total_is_public:
         return float(n)
     error = float(variances(campaign, stratum, np.array([campaign.variable.grid.size - 1]))[0][0]) ** 0.5
     if last < max(1.0, 2 * error):
@@ -113,7 +113,7 @@ def total_of(campaign: Campaign, stratum: str, n: int, last: float) -> float:
 def rate_variances(campaign: Campaign, stratum: str, index: Index, rates: Floats) -> Floats:
     """Variances of count - rate * total at indices, by the noise."""
     variance, shared = variances(campaign, stratum, np.append(index, campaign.variable.grid.size - 1))
-    if len(campaign.strata) == 1:
+    if campaign.total_is_public:
         return np.asarray(np.where(index == campaign.variable.grid.size - 1, 0.0, variance[:-1]))
     found = variance[:-1] - 2 * rates * shared[:-1] + rates**2 * variance[-1]
     return np.asarray(np.maximum(found, 0.0))

@@ -6,12 +6,12 @@ from analyst.release import Release
 from analyst.statistics.trend import Trend, closing_times
 from fss_ecdf.campaign.campaign import Campaign, check_digest
 from fss_ecdf.campaign.errors import InvalidPeerResponse
-from fss_ecdf.campaign.json_messages import EcdfResponse, ReleaseSummary, WavesResponse
+from fss_ecdf.campaign.json_messages import ReleaseSummary, ResultResponse, WavesResponse
 from fss_ecdf.campaign.release import Release as PlannedRelease
 from fss_ecdf.campaign.release import ReleaseName
 
 
-def release_names(answer: EcdfResponse) -> list[ReleaseName]:
+def release_names(answer: ResultResponse) -> list[ReleaseName]:
     """The releases that an answer is the sum of; none of a campaign without waves."""
     try:
         return [ReleaseName.parse(name) for name in answer.releases]
@@ -19,7 +19,7 @@ def release_names(answer: EcdfResponse) -> list[ReleaseName]:
         raise InvalidPeerResponse(f"the server answers with a release that cannot be: {error}") from None
 
 
-def until_of(answer: EcdfResponse) -> dict[str, str]:
+def until_of(answer: ResultResponse) -> dict[str, str]:
     """Everything up to the wave that an answer ends with; nothing of a campaign without waves."""
     ends = [name.through for name in release_names(answer)]
     return {"through": str(max(ends))} if ends else {}

@@ -118,7 +118,7 @@ def _dealer(args: argparse.Namespace) -> Result:
     best = float("inf")
     for _ in range(min(3, args.rounds)):
         start = time.process_time()
-        placed = from_file(text.encode(), Options("value"), campaign.variable.grid.is_value).to_positions(campaign)
+        placed = from_file(text.encode(), Options("value"), campaign.variable).to_positions(campaign)
         shared = UploadSecrets.of(bytes(32), "bench").make_keys(0, 0, placed.positions, campaign, 0)
         for first in range(0, len(shared), BATCH):
             for server in (0, 1):

@@ -39,7 +39,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    FailFast,
     Field,
     PlainSerializer,
     ValidationError,
@@ -59,18 +58,19 @@ from fss_ecdf.campaign.fields import PLAIN, Name, Time
 from fss_ecdf.campaign.fields import TIME_FORMAT as TIME_FORMAT
 from fss_ecdf.campaign.grid import MAX_BITS
 from fss_ecdf.campaign.hpke import PUBLIC_KEY_BYTES, Kem
+from fss_ecdf.campaign.noise.flat import Cells
 from fss_ecdf.campaign.noise.mechanism import MAX_EPSILON, Mechanism
 from fss_ecdf.campaign.noise.registry import summed
 from fss_ecdf.campaign.parsing import explain, parse_json, parse_toml
 from fss_ecdf.campaign.strata import arms, check_strata, check_survival, number, numbers
-from fss_ecdf.campaign.variable import Variable, Variables
+from fss_ecdf.campaign.variable import MAX_CELLS, Names, Variable, Variables
 from fss_ecdf.campaign.waves import Waves
 from fss_ecdf.campaign.waves import check as check_waves
 
 ID_BYTES = 32
 DIGEST_BYTES = 32
 MAX_UPLOADS = 100_000_000
-_DIGEST_CONTEXT = b"fss-ecdf campaign 7\n"
+_DIGEST_CONTEXT = b"fss-ecdf campaign 8\n"
 
 
 def new_id(rand: Callable[[int], bytes]) -> bytes:
@@ -84,16 +84,16 @@ def new_id(rand: Callable[[int], bytes]) -> bytes:
 Id = Annotated[
     bytes, BeforeValidator(lambda v: from_base64url(v, ID_BYTES, "a campaign's id")), PlainSerializer(to_base64url)
 ]
-Names = Annotated[tuple[Name, ...], FailFast(), BeforeValidator(lambda v: tuple(v) if isinstance(v, list) else v)]
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Values of one party as positions, and how many of them lay outside the grid."""
+    """Values of one party as positions, how many of them lay outside the grid, and how many are missing."""
 
     positions: NDArray[np.int64]
     below: int
     above: int
+    missing: int = 0
 
     @property
     def clipped(self) -> int:
@@ -148,12 +148,18 @@ class Campaign(BaseModel):
             raise ValueError(
                 f"scheme {scheme} evaluates whole domains, of at most {most} bits; this one has {self.bits}"
             )
+        _ = self.noise, self.digest
+        return self
+
+    @model_validator(mode="after")
+    def _valid_variable(self) -> Self:
+        if self.variable.is_categorical and (count := len(self.strata) * self.variable.size) > MAX_CELLS:
+            raise ValueError(f"all strata together have at most {MAX_CELLS} categories, this campaign has {count}")
         if self.kind == "survival":
             check_survival(self.strata)
-            grid = self.variable.grid
-            if grid.values == "date" or grid.thresholds(np.zeros(1, np.int64))[0] < 0:
+            grid = self.variable.own_grid
+            if grid is None or grid.values == "date" or grid.thresholds(np.zeros(1, np.int64))[0] < 0:
                 raise ValueError("times of survival are numbers from 0 on: days since the start, not dates")
-        _ = self.noise, self.digest
         return self
 
     @model_validator(mode="after")
@@ -167,7 +173,7 @@ class Campaign(BaseModel):
         if self.waves is not None:
             check_waves(self.waves, self)
             for epsilon in self.waves.milestones.values():
-                summed(self.variable.mechanism, self.bits, ((epsilon, 1),), self.max_values_per_person)
+                self._summed(((epsilon, 1),))
         return self
 
     @property
@@ -230,10 +236,19 @@ class Campaign(BaseModel):
         fraction = self.variable.weight / sum(variable.weight for variable in self.variables)
         return tuple((epsilon * fraction, count) for epsilon, count in parts)
 
+    def _summed(self, parts: Sequence[tuple[float, int]]) -> Mechanism:
+        layout = Cells(self.bits, self.variable.size, len(self.strata)) if self.variable.is_categorical else None
+        return summed(self.variable.mechanism, self.bits, parts, self.max_values_per_person, layout)
+
+    @property
+    def total_is_public(self) -> bool:
+        """Whether the number of values on the grid is n: there is one stratum, and nothing is missing."""
+        return len(self.strata) == 1 and not self.variable.missing
+
     @cached_property
     def noise(self) -> Mechanism:
         """One server's noise."""
-        return summed(self.variable.mechanism, self.bits, self.noise_parts, self.max_values_per_person)
+        return self._summed(self.noise_parts)
 
     def released(self, parts: Sequence[tuple[float, int]]) -> "ReleasedCampaign":
         """This campaign as a sum of releases has it; `parts` are their epsilon, and how many there are of each."""
@@ -276,7 +291,7 @@ class Campaign(BaseModel):
         count = placed.index.size
         names = None if strata is None else named(strata, count)
         positions = self.position(numbers(self.strata, names, count, first_row), placed.index)
-        return Positions(positions, placed.below, placed.above)
+        return Positions(positions, placed.below, placed.above, placed.missing)
 
     @cached_property
     def canonical(self) -> bytes:

@@ -52,11 +52,12 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True)
 class OnGrid:
-    """Values on a grid: their indices, and how many lay below its first and above its last threshold."""
+    """Values on a grid: their indices, how many lay below its first and above its last threshold, and are missing."""
 
     index: Index
     below: int
     above: int
+    missing: int = 0
 
 
 def day_number(text: str) -> int:

@@ -193,6 +193,18 @@ class EcdfResponse(ResultResponse):
         return _same_length(self, self.thresholds, self.counts, self.standard_errors)
 
 
+class CountsResponse(ResultResponse):
+    """The number of values in each category, with its standard error; "missing" is the last where it is counted."""
+
+    categories: list[Name] = Field(description="in the campaign's order")
+    counts: list[int] = Field(description="values in each, with noise")
+    standard_errors: list[float] = Field(description="of each count, by the noise")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        return _same_length(self, self.categories, self.counts, self.standard_errors)
+
+
 class ScoreGroupsQuery(Message):
     """Observed and expected counts of score groups, each up to one of these scores; costs epsilon from the reserve."""
 

@@ -104,6 +104,7 @@ def free_text_lines(campaign: "Campaign", **more: str) -> list[str]:
     width = min(100, max(40, shutil.get_terminal_size().columns)) - 18
     strata = listed(campaign.strata, ", ") if len(campaign.strata) > 1 else ""
     texts = {"title": campaign.title, "question": campaign.question, "variable": campaign.variable.name}
+    texts["values"] = listed(campaign.variable.categories or (), ", ")
     texts |= {"unit": campaign.variable.unit, "strata": strata, **more}
     lines = ["  written by whoever made the campaign:"]
     for name, text in texts.items():

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fss_ecdf.campaign.noise.expected_errors import (
     ExpectedErrors,
     asked_by_points,
     campaign_errors,
+    category_errors,
     quantile_questions,
 )
 from fss_ecdf.campaign.sealed_uploads import sealed_bytes
@@ -33,18 +34,22 @@ def lines(
     `supported`: the statistics, each with yes or why not.
     """
     expected = wanted or [campaign.min_uploads, 10 * campaign.min_uploads]
-    grid, unit = campaign.variable.grid, f" {campaign.variable.unit}" if campaign.variable.unit else ""
     yield f"{campaign.title}: this is a valid campaign"
-    yield f"  grid      {grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}{unit}"
+    yield f"  variable  {campaign.variable.label}: {campaign.variable.summary}"
     yield f"  strata    {len(campaign.strata)}, together 2^{campaign.bits} positions"
     yield f"  privacy   epsilon {campaign.epsilon:g} for the curve, {campaign.reserve:g} in reserve"
     if campaign.waves is not None:
         yield f"  waves     {campaign.waves.describe()}"
         yield f"  consent   epsilon {campaign.total_epsilon:g} in all for whoever joins the first wave"
         yield "            a wave with fewer than min_uploads is released with the next; below, n is that of one wave"
-    yield "\nstandard errors by the noise, for values spread evenly over the grid" + _of_strata(campaign, proportions)
-    found = campaign_errors(campaign, expected, proportions)
-    yield from _table(campaign, found)
+    spread = "" if campaign.variable.is_categorical else ", for values spread evenly over the grid"
+    yield f"\nstandard errors by the noise{spread}{_of_strata(campaign, proportions)}"
+    if campaign.variable.is_categorical:
+        found = category_errors(campaign, expected, proportions)
+        yield from _rows({"values in all, n": expected, "a proportion": [f"{o.bin_share:.2%}" for o in found]})
+    else:
+        found = campaign_errors(campaign, expected, proportions)
+        yield from _table(campaign, found)
     yield "\ncosts"
     yield from costs(campaign, expected)
     yield "\nwhat can be asked"
@@ -70,6 +75,10 @@ def _table(campaign: Campaign, found: list[ExpectedErrors]) -> Iterator[str]:
     }
     if found[0].auc is not None:
         rows["AUC of two strata"] = [f"{o.auc:.4f}" for o in found]
+    yield from _rows(rows)
+
+
+def _rows(rows: Mapping[str, Sequence[object]]) -> Iterator[str]:
     for name, cells in rows.items():
         yield f"  {name:<28}" + "".join(f"{cell:>22}" for cell in cells)
 

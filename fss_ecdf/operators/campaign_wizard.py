@@ -23,10 +23,14 @@ def ask_campaign(ask: Ask) -> str:
         "title": _until(ask, "A title: ", _text),
         "question": _until(ask, "What are the parties asked, in one sentence? ", _text),
     }
-    variable: dict[str, Any] = {"name": _until(ask, "What is the number called, on axes and in tables? ", _text)}
-    unit = ask("In which unit? (may be empty) ", _NOBODY)
-    if unit:
+    variable: dict[str, Any] = {"name": _until(ask, "What is measured, on axes and in tables? ", _text)}
+    categories = ask("If it is no number: its categories, separated by commas: (may be empty) ", _NOBODY)
+    if categories:
+        variable["categories"] = [name.strip() for name in categories.split(",")]
+    elif unit := ask("In which unit? (may be empty) ", _NOBODY):
         variable["unit"] = unit
+    if _until(ask, "Are missing values counted, too? yes or no: [no] ", _yes):
+        variable["missing"] = True
     fields["epsilon"] = _until(ask, "Epsilon, the privacy a party gives up; 1 is usual: [1] ", _epsilon)
     strata = ask("Groups that are told apart, separated by commas, like no event, event: (may be empty) ", _NOBODY)
     if strata:
@@ -34,9 +38,11 @@ def ask_campaign(ask: Ask) -> str:
     fields["min_uploads"] = _until(ask, "How many values must there be before anything is published? [100] ", _whole)
     while True:
         try:
-            fields["variables"] = [{**variable, "grid": _grid(ask)}]
+            fields["variables"] = [variable if categories else {**variable, "grid": _grid(ask)}]
             Campaign.from_dict({**fields, "id": bytes(32)})
         except InvalidCampaign as problem:
+            if categories:
+                raise
             ask(f"this is no campaign: {problem.detail}. Press enter to give the grid again ", _NOBODY)
             continue
         return HEAD + tomli_w.dumps(fields)
@@ -86,6 +92,12 @@ def _whole(answer: str) -> int:
     if not (answer or "100").isdecimal():
         raise _Wrong(f"{answer!r} is not a whole number")
     return int(answer or "100")
+
+
+def _yes(answer: str) -> bool:
+    if answer.lower() not in ("", "n", "no", "y", "yes"):
+        raise _Wrong("yes or no")
+    return answer.lower() in ("y", "yes")
 
 
 def _kind(answer: str) -> str:

@@ -321,12 +321,15 @@ def export(args: argparse.Namespace) -> int:
         campaign = remotes[0].campaign(args.id)
         args.out.mkdir(parents=True, exist_ok=True)
         (args.out / "campaign.toml").write_text(campaign.to_toml())
+        kinds = {} if campaign.variable.is_categorical else {"curve": "csv"}
+        kinds |= {"counts": "json"} if campaign.variable.cells else {}
         for number, stratum in enumerate(campaign.strata):
-            path = f"/v1/campaigns/{args.id}/curve"
             about: dict[str, Any] = {"params": {"stratum": stratum}, "headers": headers}
-            text = remotes[0].call("GET", path, most=80 * (campaign.variable.grid.size + 1), **about).text
-            (args.out / f"curve-{number}.csv").write_text(text)
-    print(f"wrote campaign.toml and {len(campaign.strata)} curve(s) into {args.out}")
+            for kind, form in kinds.items():
+                path, most = f"/v1/campaigns/{args.id}/{kind}", 300 * (campaign.variable.size + 10)
+                text = remotes[0].call("GET", path, most=most, **about).text
+                (args.out / f"{kind}-{number}.{form}").write_text(text)
+    print(f"wrote campaign.toml and the {' and '.join(kinds)} of {len(campaign.strata)} strata into {args.out}")
     return OK
 
 

@@ -84,7 +84,7 @@ def read_proposal(path: Path) -> Proposal:
 
 def describe(proposal: Proposal) -> list[str]:
     """What an operator agrees to: numbers first, then what was written by hand."""
-    campaign, grid = proposal.campaign, proposal.campaign.variable.grid
+    campaign = proposal.campaign
     admission = {
         "open": "whoever has the one upload token, which the proposer gives out",
         "invited": f"{len(proposal.invitations)} parties with an invitation each, for "
@@ -100,7 +100,7 @@ def describe(proposal: Proposal) -> list[str]:
         "privacy": f"epsilon {campaign.total_epsilon:g} in all",
         "for": f"a person who gives up to {campaign.max_values_per_person} value(s)",
         "keys": campaign.key_check_text,
-        "values": f"{grid.size} thresholds from {grid.label(0)} to {grid.label(grid.size - 1)}",
+        "values": campaign.variable.summary,
         "strata": str(len(campaign.strata)),
         "uploads": f"at least {campaign.min_uploads}, at most {campaign.max_uploads}",
         "from": admission,

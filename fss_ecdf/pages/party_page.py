@@ -34,6 +34,10 @@ MOST_BYTES = 160_000
 
 def party_page(campaign: Campaign, urls: list[str], *, organiser: str = "", contact: str = "") -> str:
     """The page for a campaign whose addresses at server 0 and 1 these are; who organises it stands on the page only."""
+    if campaign.variable.cells:
+        raise InvalidCampaign(
+            "the page asks for a number on a grid: where there are categories or missing values, parties use fss-dealer"
+        )
     if campaign.variable.scheme != "dcf":
         raise InvalidCampaign(f"the page makes keys of scheme dcf only; this campaign has {campaign.variable.scheme}")
     if campaign.kem != "x25519":

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from fss_ecdf.campaign.errors import InvalidQuery
 from fss_ecdf.campaign.json_messages import (
     BudgetResponse,
+    CountsResponse,
     EcdfResponse,
     ScoreGroupsQuery,
     ScoreGroupsResponse,
@@ -97,15 +98,30 @@ async def curve(
     else makes the rest more exact.
     """
     publisher, asked, question = await _question(cid, request, stratum, ReleaseSelector(wave, through, pooled))
+    grid = question.campaign.variable.grid
     for of in asked:
         await publisher.need_whole(of)
-    accept, grid = request.headers.get("accept", ""), question.campaign.variable.grid
+    accept = request.headers.get("accept", "")
     padded = "application/x-npy" in accept
     counts = await question.counts(np.arange(1 << question.campaign.variable.index_bits if padded else grid.size))
     async with server_of(request).limits.writing:
         whole = await asyncio.to_thread(_curve, question, counts, accept)
     hold(request, len(whole.body))
     return whole
+
+
+@router.get("/v1/campaigns/{cid}/counts", tags=["answers"], response_model=CountsResponse, dependencies=[BEARER])
+async def counts(
+    cid: CampaignId,
+    request: Request,
+    stratum: Stratum = None,
+    wave: OneWave = None,
+    through: OneWave = None,
+    pooled: OneWave = None,
+) -> JSONResponse:
+    """How many values are in each category of the variable, and how many are missing."""
+    _, _, question = await _question(cid, request, stratum, ReleaseSelector(wave, through, pooled))
+    return as_json(await query_results.counts(question))
 
 
 @router.get("/v1/campaigns/{cid}/budget", tags=["answers"], response_model=BudgetResponse, dependencies=[BEARER])

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fss_ecdf.campaign.campaign import Campaign
-from fss_ecdf.campaign.json_messages import EcdfResponse, Threshold
+from fss_ecdf.campaign.error_text import short
+from fss_ecdf.campaign.errors import InvalidQuery
+from fss_ecdf.campaign.json_messages import CountsResponse, EcdfResponse, Threshold
 from fss_ecdf.campaign.noise.mechanism import SERVERS
 
 Counts = NDArray[np.int64]
@@ -69,8 +71,24 @@ def _errors(campaign: Campaign, stratum: str, index: Index) -> Floats:
 
 def curve_errors(campaign: Campaign) -> dict[str, Floats]:
     """The standard errors of every stratum's curve."""
-    index = np.arange(campaign.variable.grid.size)
+    index = np.arange(campaign.variable.size)
     return {stratum: _errors(campaign, stratum, index) for stratum in campaign.strata}
+
+
+async def counts(question: Query) -> CountsResponse:
+    """How many values are in each category, and how many are missing."""
+    variable = question.campaign.variable
+    if not variable.cells:
+        raise InvalidQuery(
+            f"the variable {short(repr(variable.name))} has a grid and does not count missing values: query its curve"
+        )
+    index = np.arange(variable.size - len(variable.cells), variable.size)
+    found = np.diff(await question.counts(np.append(index[0] - 1, index)))
+    number, noise = question.campaign.stratum(question.stratum), question.campaign.noise
+    at = question.campaign.position(number, index)
+    errors = np.sqrt(SERVERS * noise.difference_variance(at, at - 1)).tolist()
+    columns = {"categories": list(variable.cells), "counts": found.tolist(), "standard_errors": errors}
+    return CountsResponse.model_validate(question.about() | columns)
 
 
 async def ecdf(question: Query, at: list[str]) -> EcdfResponse:

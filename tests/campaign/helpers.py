@@ -10,9 +10,8 @@ LINEAR = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 def fields(**changes: Any) -> dict[str, Any]:
     """Of a campaign with one variable, whose fields are given like the campaign's own; `...` leaves one out."""
-    one = {"name": "risk", "grid": LINEAR} | {
-        name: changes.pop(name) for name in Variable.model_fields & changes.keys()
-    }
+    own = {field.alias or name for name, field in Variable.model_fields.items()} & changes.keys()
+    one = {"name": "risk"} | ({} if "categories" in changes else {"grid": LINEAR}) | {n: changes.pop(n) for n in own}
     whole = {
         "id": bytes(range(32)),
         "title": "Risk score",

@@ -33,10 +33,11 @@ def test_frozen_digest() -> None:
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
-        '"title":"Risk score","variables":[{"grid":{"from":0.0,"kind":"linear","step":0.01,"to":1.0,"values":"float"},'
-        '"mechanism":"slice-tree","name":"risk","scheme":"dcf","unit":"","weight":1.0}],"waves":null}'
+        '"title":"Risk score","variables":[{"categories":null,'
+        '"grid":{"from":0.0,"kind":"linear","step":0.01,"to":1.0,"values":"float"},'
+        '"mechanism":"slice-tree","missing":false,"name":"risk","scheme":"dcf","unit":"","weight":1.0}],"waves":null}'
     )
-    assert to_base64url(frozen.digest) == "8vlPfcaOczE6oRdv8jS7cwsnq4eo1V7FUd2rVwAmULc"
+    assert to_base64url(frozen.digest) == "FcjHEIC62b0iZ6FDVdxLP-GvpIIBAIMt19aXW-8PSws"
 
 
 text = st.text(st.characters(exclude_categories=["C", "Z", "M"]), min_size=1, max_size=40).filter(is_text)
@@ -104,13 +105,24 @@ def test_every_field_is_in_the_digest(change: dict[str, Any]) -> None:
         ({"epsilon": float("nan")}, "epsilon"),
         ({"epsilon": "1"}, "epsilon: Input should be a valid number"),
         ({"reserve": -1.0}, "reserve: Input should be greater than or equal to 0"),
-        ({"mechanism": "magic"}, "mechanism: Input should be 'slice-tree', 'paper-tree' or 'paper-tree-exact'"),
+        ({"mechanism": "magic"}, "mechanism: Input should be 'slice-tree', 'paper-tree', 'paper-tree-exact' or 'flat'"),
         ({"name": ...}, "variables.0.name: Field required"),
         ({"name": ""}, "variables.0.name: String should have at least 1 character"),
         ({"name": "x" * 81}, "variables.0.name: String should have at most 80 characters"),
         ({"weight": 0.0}, "variables.0.weight: Input should be greater than 0"),
         ({"variables": []}, "variables: a campaign has exactly one variable, this one 0"),
         ({"variables": [{"name": name, "grid": LINEAR} for name in "ab"]}, "exactly one variable, this one 2"),
+        ({"categories": ["a", "b"], "grid": LINEAR}, "needs either a grid or categories"),
+        ({"grid": ...}, "needs either a grid or categories"),
+        ({"categories": ["a"]}, "two or more different names"),
+        ({"categories": ["a", "a"]}, "two or more different names"),
+        ({"categories": ["a", "b\u202e"]}, "categories.1"),
+        ({"categories": ["a", "missing"], "missing": True}, 'missing = true adds the category "missing"'),
+        ({"categories": ["a", "b"], "unit": "kg"}, "categories have no unit"),
+        ({"categories": ["a", "b"], "mechanism": "slice-tree"}, 'mechanism = "flat" is for categories'),
+        ({"mechanism": "flat"}, 'mechanism = "flat" is for categories'),
+        ({"categories": [str(i) for i in range(4097)]}, "at most 4096 categories, this campaign has 4097"),
+        ({"categories": ["a", "b"], "kind": "survival", "strata": ["event", "censored"]}, "times of survival are"),
         ({"scheme": "xor"}, "scheme: Input should be 'dcf' or 'dpf'"),
         ({"strata": []}, "one or more different names"),
         ({"strata": ["a", "a"]}, "different names"),
@@ -165,6 +177,33 @@ def test_bad_toml() -> None:
 def test_it_is_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         campaign().title = "other"
+
+
+def test_positions_of_categories_and_missing_values() -> None:
+    smoker = campaign(strata=["a", "b"], categories=["never", "none", "current"], missing=True)
+    assert (smoker.variable.index_bits, smoker.bits, smoker.variable.size) == (2, 3, 4)
+    placed = smoker.to_positions([" never", "none", "NA", None, "current"], ["a", "b", "a", "b", "b"])
+    assert placed.positions.tolist() == [0, 4 + 1, 3, 4 + 3, 4 + 2]  # a category may be called like a missing value
+    assert placed.missing == 2
+    with pytest.raises(InvalidValue, match="row 8: 'x' is not one of 'never', 'none', 'current', 'missing'"):
+        smoker.to_positions(["", "x"], ["a", "a"], first_row=7)
+    some = campaign(missing=True)
+    assert (some.variable.size, some.total_is_public, campaign().total_is_public) == (102, False, True)
+    placed = some.to_positions(["0.5", "n/a", 7.0, float("nan")])
+    assert placed.positions.tolist() == [50, 101, 100, 101]
+    assert (placed.missing, placed.above) == (2, 1)
+    with pytest.raises(InvalidValue, match="row 3: 'x' is not a finite number"):
+        some.to_positions(["", "0.5", "x"])
+    with pytest.raises(InvalidValue, match="not a finite number"):
+        campaign().to_positions([""])
+
+
+def test_the_noise_of_several_waves_of_categories_adds_up() -> None:
+    one = campaign(categories=["a", "b", "c"])
+    sums = one.released(((1.0, 2), (0.5, 1))).noise
+    each = [one.released(((epsilon, 1),)).noise for epsilon in (1.0, 0.5)]
+    assert sums.variance([0, 1, 2]) == pytest.approx(2 * each[0].variance([0, 1, 2]) + each[1].variance([0, 1, 2]))
+    assert (one.noise.name, sums.name, one.noise.epsilon) == ("flat", "flat", 1.0)
 
 
 def test_positions_put_the_stratum_in_front() -> None:

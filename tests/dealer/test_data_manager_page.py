@@ -6,7 +6,8 @@ import secrets
 import pytest
 
 from dealer.file_formats import MOST_BYTES
-from dealer.input_rows import MISSING, MOST_CLIPPED, Options, check_clipping, from_file
+from dealer.input_rows import MOST_CLIPPED, Options, check_clipping, from_file
+from fss_ecdf.campaign import missing
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidValue
 from fss_ecdf.campaign.grid import LinearGrid
@@ -38,9 +39,7 @@ def campaign() -> Campaign:
 
 def refusal(campaign: Campaign, text: str, options: Options) -> str:
     with pytest.raises(InvalidValue) as refused:
-        check_clipping(
-            campaign, from_file(text.encode(), options, campaign.variable.grid.is_value).to_positions(campaign), False
-        )
+        check_clipping(campaign, from_file(text.encode(), options, campaign.variable).to_positions(campaign), False)
     return refused.value.detail
 
 
@@ -59,8 +58,8 @@ def test_files_have_the_messages_of_the_page(campaign: Campaign) -> None:
 
 def test_the_example_and_the_limits_of_the_page_are_those_of_the_program(campaign: Campaign) -> None:
     (example,) = re.findall(r"^```text\n(patient.+?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert from_file(example.encode(), NAMED, campaign.variable.grid.is_value).values == ["6.5", "7.1"]
+    assert from_file(example.encode(), NAMED, campaign.variable).values == ["6.5", "7.1"]
     listed = PAGE.split("These cells count as missing")[1].split("A file with")[0]
-    assert {word.lower() for word in re.findall(r"`(.+?)`", listed)} == MISSING - {""}
+    assert {word.lower() for word in re.findall(r"`(.+?)`", listed)} == missing.WORDS - {""}
     assert f"more than {MOST_CLIPPED:.0%}".replace("%", " percent") in PAGE
     assert f"up to {MOST_BYTES >> 30} GiB" in PAGE

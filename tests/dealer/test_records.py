@@ -26,7 +26,7 @@ TWO = new_campaign(grid=FLOATS, strata=["no", "yes"])
 
 def read(data: bytes | str, campaign: Campaign = ONE, **options: Any) -> input_rows.InputRows:
     content = data.encode() if isinstance(data, str) else data
-    return input_rows.from_file(content, input_rows.Options(**options), campaign.variable.grid.is_value)
+    return input_rows.from_file(content, input_rows.Options(**options), campaign.variable)
 
 
 TEXT = "patient;Wert;event\np1;3,5;no\np2;41,25;yes\n"

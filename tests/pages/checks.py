@@ -238,12 +238,15 @@ def messages(probe: Probe) -> None:
         if about["variables"][0]["scheme"] != "dcf":
             assert probe.refusal("campaign", case["canonical"]) == "unknownScheme"
             continue
+        if about["variables"][0]["missing"]:
+            assert probe.refusal("campaign", case["canonical"]) == "badCampaign"
+            continue
         rows = [[str(v["value"]), about["strata"][v["stratum"]]] for v in case["values"]]
         positions = probe.place(case["canonical"], rows)["positions"]
         assert positions == [v["position"] for v in case["values"]], case["name"]
         dealt = probe.dealt(case["canonical"], positions, "".join(case["ids"]), case["rand"], case["wave"])
         assert dealt == case["envelopes"], case["name"]
-    assert {json.loads(case["canonical"])["variables"][0]["grid"]["kind"] for case in good} == {
+    assert {grid["kind"] for case in good if (grid := json.loads(case["canonical"])["variables"][0]["grid"])} == {
         "linear",
         "logarithmic",
         "explicit",

@@ -2,9 +2,8 @@
 
 from dealer.file_formats import read_table
 from dealer.input_rows import Options, from_file
-from fss_ecdf.campaign.campaign import Campaign
 from tests.campaign.helpers import campaign
-from tests.pages.checks import as_text, place_or_none
+from tests.pages.checks import as_text
 from tests.pages.probing import Probe
 
 TABLES = [
@@ -36,7 +35,7 @@ def tables(probe: Probe) -> None:
     for data in COLUMNS:
         column = read_table(data).width - 1
         options = Options(column=str(column), stratum_column=str(column + 1), skip_missing=True)
-        records = from_file(data, options, lambda cell: _is_value(made, cell))
+        records = from_file(data, options, made.variable)
         found = probe.column(as_text(made), data.hex(), column - 1, column)
         assert found["positions"] == records.to_positions(made).positions.tolist(), data
         assert found["header"] == (b";" not in data or b"wert" in data)
@@ -46,10 +45,6 @@ def tables(probe: Probe) -> None:
     assert found["positions"] == placed.positions.tolist()
     assert (found["below"], found["above"]) == (placed.below, placed.above)
     assert [(off["row"], off["value"]) for off in found["off"]] == [(3, " 7 "), (4, "-1")]
-
-
-def _is_value(made: Campaign, cell: str) -> bool:
-    return place_or_none(made.variable.grid, cell) is not None
 
 
 TYPED = [

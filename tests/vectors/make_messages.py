@@ -75,6 +75,19 @@ def _campaigns() -> dict[str, dict[str, Any]]:
         },
         "checked points": {"title": "x", "question": "x", "epsilon": 20.0, "variables": [points]},
         "orders of magnitude": {"title": "x", "question": "x", "epsilon": 1.0, "variables": [_variable(factors)]},
+        "categories": {
+            "title": "x",
+            "question": "x",
+            "epsilon": 1.0,
+            "variables": [{"name": "smoker", "categories": ["never", "former", "current"], "missing": True}],
+            "strata": ["control", "treated"],
+        },
+        "some are missing": {
+            "title": "x",
+            "question": "x",
+            "epsilon": 1.0,
+            "variables": [{**_variable(whole), "missing": True}],
+        },
         "days": {
             "title": "x",
             "question": "x",
@@ -101,15 +114,17 @@ VALUES: dict[str, list[tuple[int, float | str]]] = {
     "weekly": [(0, 2.0), (0, 6.0)],
     "checked points": [(0, 5.0), (0, 0.0)],
     "orders of magnitude": [(0, 20.0), (0, 20.526518), (0, 1e6), (0, 2e7), (0, 0.1)],
+    "categories": [(0, "never"), (1, "current"), (1, ""), (0, "former")],
+    "some are missing": [(0, 0.0), (0, 6.0), (0, "NA"), (0, 7.0)],
     "days": [(0, "2026-01-01"), (1, "2026-03-01"), (1, "2025-12-31"), (0, "2027-01-01")],
     "classes": [(0, 10000.0), (0, 10000.01), (0, 2e6)],
 }
 
 
 def good(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    thresholds = page.thresholds_of(fields["variables"][0]["grid"])
-    bits = page.domain_bits(len(fields.get("strata", ["all"])), len(thresholds))
-    positions = [page.position(thresholds, stratum, value) for stratum, value in VALUES[name]]
+    (variable,) = fields["variables"]
+    bits = page.domain_bits(len(fields.get("strata", ["all"])), page.size_of(variable))
+    positions = [page.position(variable, stratum, value) for stratum, value in VALUES[name]]
     count = len(positions)
     checked = fields.get("check_keys", True)
     rand = named(f"{name} rand", count * (184 if checked else 32))

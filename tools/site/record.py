@@ -23,7 +23,9 @@ FIELDS = {
     "reserve": 0.5,
     "strata": ["no event", "event"],
     "min_uploads": 10,
-    "variables": [{"name": "predicted risk", "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25}}],
+    "variables": [
+        {"name": "predicted risk", "missing": True, "grid": {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.25}}
+    ],
 }
 
 
@@ -73,6 +75,7 @@ def record(pair: LivePair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     ask("POST", "/v1/campaigns/{cid}/discard-excluded", "operator")
     ask("GET", "/v1/campaigns/{cid}/ecdf", "analyst", query="?at=0.25,0.5&stratum=event")
     ask("GET", "/v1/campaigns/{cid}/curve", "analyst")
+    ask("GET", "/v1/campaigns/{cid}/counts", "analyst", query="?stratum=event")
     ask("POST", "/v1/campaigns/{cid}/groups", "analyst", json={"upper_ends": [0.5, 1.0], "epsilon": 0.25})
     ask("GET", "/v1/campaigns/{cid}/budget", "analyst")
     _ask_about_sites(ask, pair, bytes(reversed(campaign_id)))

@@ -4,15 +4,25 @@ By both servers' noise alone, for values spread evenly over the grid, in strata 
 the rarest stratum, relative to its own number of values. Sampling error is not counted.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidCampaign
-from fss_ecdf.campaign.noise.mechanism import CURVE_BITS
+from fss_ecdf.campaign.noise.mechanism import CURVE_BITS, SERVERS
 from fss_ecdf.campaign.noise.proportions import BINS, Layout, area_error, check_proportions
 
-__all__ = ["BINS", "LEVELS", "POINTS", "ExpectedErrors", "asked_by_points", "campaign_errors", "quantile_questions"]
+__all__ = [
+    "BINS",
+    "LEVELS",
+    "POINTS",
+    "ExpectedErrors",
+    "asked_by_points",
+    "campaign_errors",
+    "category_errors",
+    "quantile_questions",
+]
 
 POINTS = 14  # in one question to servers with any number of uploads
 LEVELS = 5  # of quantiles that are usually asked for
@@ -42,7 +52,8 @@ def campaign_errors(
     if not expected or min(expected) < 1:
         raise InvalidCampaign(f"a plan needs at least 1 value, got n = {min(expected, default=0)}")
     shares = check_proportions(proportions, len(campaign.strata))
-    layout = Layout(campaign.noise, campaign.variable.grid.size, 1 << campaign.variable.index_bits, len(shares))
+    variable = campaign.variable
+    layout = Layout(campaign.noise, variable.grid.size, 1 << variable.index_bits, len(shares), variable.size)
     rarest = len(shares) - 1 - shares[::-1].index(min(shares))
     largest = shares.index(max(shares))
     errors, share = layout.errors(rarest), shares[rarest]
@@ -52,13 +63,26 @@ def campaign_errors(
             n=n,
             point=errors.point / (n * share),
             band=errors.band / (n * share),
-            quantile_steps=errors.point / (n * share) * campaign.variable.grid.size,
+            quantile_steps=errors.point / (n * share) * variable.grid.size,
             bin_share=errors.bin / (n * share),
             total_share=errors.total / (n * share),
             auc=None if area is None else area / n,
         )
         for n in expected
     ]
+
+
+def category_errors(
+    campaign: Campaign, expected: Sequence[int], proportions: Sequence[float] | None = None
+) -> list[ExpectedErrors]:
+    """The same for categories, which have no curve: `bin_share` is the error of a proportion."""
+    if not expected or min(expected) < 1:
+        raise InvalidCampaign(f"a plan needs at least 1 value, got n = {min(expected, default=0)}")
+    share = min(check_proportions(proportions, len(campaign.strata)))
+    total = campaign.noise.difference_variance([campaign.position(0, campaign.variable.size - 1)], [-1])
+    cell, of_total = (math.sqrt(SERVERS * float(v[0])) for v in (campaign.noise.variance([0]), total))
+    none = math.nan
+    return [ExpectedErrors(n, none, none, none, cell / (n * share), of_total / (n * share), None) for n in expected]
 
 
 def quantile_questions(campaign: Campaign) -> int:

@@ -49,12 +49,13 @@ def check_proportions(proportions: Sequence[float] | None, strata: int) -> list[
 
 @dataclass(frozen=True)
 class Layout:
-    """Where strata lie: each on `size` of `each` positions."""
+    """Where strata lie: each on `size` of `each` positions; `used` counts that of missing values, too."""
 
     noise: Mechanism
     size: int
     each: int
     strata: int
+    used: int
 
     def _positions(self, stratum: int) -> Index:
         """Of some thresholds of a stratum, the last one among them."""
@@ -70,8 +71,8 @@ class Layout:
     def _facts(self, stratum: int) -> tuple[Index, Floats]:
         """Positions, and rows over them whose true sums are public."""
         near = range(max(0, stratum - _FACTS // 2), min(self.strata, stratum + _FACTS // 2 + 1))
-        padded = [(s * self.each + self.size - 1, (s + 1) * self.each - 1) for s in near]
-        spans = [*(padded if self.size < self.each else []), (-1, self.strata * self.each - 1)]
+        padded = [(s * self.each + self.used - 1, (s + 1) * self.each - 1) for s in near]
+        spans = [*(padded if self.used < self.each else []), (-1, self.strata * self.each - 1)]
         rows = np.zeros((len(spans), 2 * len(spans)))
         for i in range(len(spans)):
             rows[i, 2 * i], rows[i, 2 * i + 1] = -1.0, 1.0

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fss_ecdf.campaign.noise.flat import Cells, Flat
 from fss_ecdf.campaign.noise.mechanism import Mechanism
 from fss_ecdf.campaign.noise.paper_tree import PaperTree
 from fss_ecdf.campaign.noise.slice_tree import SliceTree
@@ -50,3 +51,18 @@ class SummedPaperTree(PaperTree):
     @property
     def node_variance(self) -> float:
         return sum(times * part.node_variance for part, times in self._parts if isinstance(part, PaperTree))
+
+
+class SummedFlat(Flat):
+    def __init__(self, parts: Parts, cells: Cells) -> None:
+        about = parts[0][0].depth, max(part.epsilon for part, _ in parts), parts[0][0].instances
+        super().__init__(*about, size=cells.size, strata=cells.strata)
+        self._parts = tuple(parts)
+
+    @property
+    def parts(self) -> tuple[tuple[Mechanism, int], ...]:
+        return self._parts
+
+    @cached_property
+    def cell_variance(self) -> float:
+        return sum(times * part.cell_variance for part, times in self._parts if isinstance(part, Flat))

@@ -13,7 +13,7 @@ import { readOnlyVariable } from "./variable.js";
 
 const MAX_EPSILON = 20; // of all that a party consents to
 const SIGNING_KEY_BYTES = 32;
-const DIGEST_CONTEXT = "fss-ecdf campaign 7\n";
+const DIGEST_CONTEXT = "fss-ecdf campaign 8\n";
 
 /** @param {Map<string, Json>} fields */
 export const digestOf = (fields) => sha256(concat(utf8(DIGEST_CONTEXT), utf8(writeJson(fields))));

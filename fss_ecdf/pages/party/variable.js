@@ -13,6 +13,8 @@ export class Variable {
     this.unit = readText(fields, "unit");
     // What this page can make keys for; anything else is refused before a byte is sent.
     if (fields.get("scheme") !== "dcf") throw new Refusal("unknownScheme", { scheme: String(fields.get("scheme")) });
+    // Categories and missing values have positions that this page does not know.
+    if (fields.get("missing") !== false) throw new Refusal("badCampaign", { field: "missing" });
     this.grid = readGrid(fields.get("grid"));
   }
 
