@@ -94,9 +94,14 @@ class Fleet(LivePair):
             process.wait(60)
 
     def wait(self, role: int, seconds: float = 90) -> None:
-        """Until the organisation answers, behind its haproxy."""
+        """Until the organisation answers, behind its haproxy, and so does every process that was started."""
         until = time.monotonic() + seconds
-        with self.client(role) as client:
+        started = [name for name in self.names(API) if self.members[role][name] is not None]
+        for client in (self.client(role), *(self.direct(role, name) for name in started)):
+            self._wait_for(client, role, until)
+
+    def _wait_for(self, client: httpx.Client, role: int, until: float) -> None:
+        with client:
             while True:
                 try:
                     if client.get("/readyz").status_code == 200:

@@ -4,13 +4,17 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fss_ecdf.campaign import confirmations
+from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE, upload_rows
 from fss_ecdf.campaign.campaign import Campaign, to_base64url
+from fss_ecdf.campaign.sealed_uploads import seal_upload
 from fss_ecdf.cli import server
 from servers.release.noise import NoiseTree
 from tests.commands import call
@@ -153,6 +157,54 @@ def _taken(fleet: Fleet, role: int, campaign: Campaign, data: bytes) -> bool:
         return fleet.upload(role, campaign, data).status_code == 200
     except httpx.HTTPError:
         return False
+
+
+def _asked(fleet: Fleet, process: str, campaign: Campaign, path: str, content: bytes) -> dict[str, Any]:
+    """What one process of server 0 answers a party."""
+    with fleet.direct(0, process, fleet.upload_tokens[campaign.id]) as client:
+        url = f"/v1/campaigns/{name(campaign)}/uploads{path}"
+        found: dict[str, Any] = client.post(url, content=content, headers={"Content-Type": UPLOAD_TYPE}).json()
+    return found
+
+
+def test_every_process_signs_the_same(fleet: Fleet) -> None:
+    """What one process has stored or withdrawn, another confirms when it is asked again, byte for byte."""
+    campaign = new_campaign()
+    fleet.create(campaign)
+    plain, token = envelopes(campaign, np.arange(5))[0], fleet.upload_tokens[campaign.id]
+    rows = upload_rows(plain, campaign, 0)[1]
+    ids, leaves = (b"".join(row[i] for row in rows) for i in (0, 1))
+    for path, content, message in (
+        ("", seal_upload(campaign, 0, plain, token), confirmations.stored(campaign.digest, 0, 0, leaves)),
+        ("/withdraw", ids, confirmations.withdrawn(campaign.digest, 0, ids)),
+    ):
+        signed = {_asked(fleet, process, campaign, path, content)["signature"] for process in fleet.names("api")}
+        assert len(signed) == 1
+        assert confirmations.is_confirmed(campaign, 0, message, signed.pop())
+
+
+def test_what_one_process_confirms_as_withdrawn_no_other_stores(fleet: Fleet) -> None:
+    """At the same moment, many times: a confirmed withdrawal is not followed by a signature that it is stored."""
+    campaign = new_campaign()
+    fleet.create(campaign)
+    first, second = fleet.names("api")
+    token = fleet.upload_tokens[campaign.id]
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(20):
+            plain = envelopes(campaign, np.arange(3))[0]
+            body, ids = (
+                seal_upload(campaign, 0, plain, token),
+                b"".join(r[0] for r in upload_rows(plain, campaign, 0)[1]),
+            )
+            sent = pool.submit(_asked, fleet, first, campaign, "", body)
+            withdrawn = pool.submit(_asked, fleet, second, campaign, "/withdraw", ids).result()
+            assert confirmations.is_confirmed(
+                campaign, 0, confirmations.withdrawn(campaign.digest, 0, ids), withdrawn["signature"]
+            )
+            assert ("signature" in sent.result()) == (withdrawn["withdrawn"] == 3)  # stored before it was withdrawn
+            for process in (first, second):
+                assert _asked(fleet, process, campaign, "", body)["type"].endswith("upload-withdrawn")
+    assert not fleet.ids(0, campaign)
 
 
 def test_several_processes_on_sqlite_are_refused(tmp_path: Path) -> None:
