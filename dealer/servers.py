@@ -58,7 +58,8 @@ class ServerPair:
         self.token = token
         self.receipt_token = receipt_token or token  # ids follow from it; operators may have exchanged the other one
         self.digest = None if digest is None else _read_digest(digest)
-        self._options = [https.options(token, one, timeout_s) for one in https.one_each(ca)]
+        self._options = [https.options(None, one, timeout_s) for one in https.one_each(ca)]
+        self._admitted = https.bearer(token)
         self.wave = 0  # that is open, the later one where the servers differ; of a campaign of waves, once fetched
         self._open: _Open | None = None
         patience = https.RetryPolicy(attempts, total_s=patience_s)
@@ -104,8 +105,8 @@ class ServerPair:
         content: bytes | None = None,
         media_type: str = "",
     ) -> bytes:
-        """One request about the campaign; a server that is away or busy is asked again."""
-        headers = {"Content-Type": media_type} if media_type else {}
+        """One request about the campaign; a server that is away or busy is asked again. Only uploads need the token."""
+        headers = {"Content-Type": media_type, **self._admitted} if media_type else {}
         url = self.urls[server] + path
         assert self._open is not None, "call inside run"
         about: dict[str, Any] = {"content": content, "headers": headers, "most": MOST_BYTES}

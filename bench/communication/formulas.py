@@ -18,7 +18,7 @@ HASH = 32
 ENCRYPTION = 32 + 16  # HPKE's encapsulated key and tag
 SHARES_HEADER = 88
 FROZEN, STEP, NODE, FAN_OUT, LEAF = 81, 72, 20, 16, 256
-DONE = len('{"failures":[]}')
+DONE = len('{"failures":[],"signature":""}') + SIGNATURE_TEXT
 
 NOT_AGREED = "this server's operator has not agreed to sealing; uploads go on"
 

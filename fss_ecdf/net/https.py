@@ -63,11 +63,16 @@ def trust(ca: Authority) -> ssl.SSLContext:
 
 def options(token: str | None, ca: Authority, timeout_s: float) -> dict[str, Any]:
     """What every client of httpx gets here, synchronous or not. Proxies in the environment are not used."""
-    if token is not None and not (token.isascii() and token.isprintable()):
-        raise InvalidInput("a token is one line of ASCII characters")
-    headers = {"Accept-Encoding": "identity"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+    headers = {"Accept-Encoding": "identity"} | ({} if token is None else bearer(token))
     limits = httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=KEPT_S)
     return {"verify": trust(ca), "headers": headers, "timeout": timeout_s, "trust_env": False, "limits": limits}
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that presents a token."""
+    if not (token.isascii() and token.isprintable()):
+        raise InvalidInput("a token is one line of ASCII characters")
+    return {"Authorization": f"Bearer {token}"}
 
 
 KEPT_S = 60.0  # servers keep an idle connection for 75 s

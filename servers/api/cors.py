@@ -30,10 +30,15 @@ class Cors:
         method = method_for_pages(scope["path"]) if scope["type"] == "http" else None
         if method is not None and scope["method"] == "OPTIONS":
             await _answer_preflight(method, send)
-        elif method is not None and scope["method"] == method:
+        elif method is not None and scope["method"] == method and _is_from_page(scope):
             await self._app(scope, receive, _opened(send))
         else:
             await self._app(scope, receive, send)
+
+
+def _is_from_page(scope: Scope) -> bool:
+    """Browsers say where a page is from; other programs do not, and are spared the headers."""
+    return any(name == b"origin" for name, _ in scope["headers"])
 
 
 async def _answer_preflight(method: str, send: Send) -> None:

@@ -33,6 +33,7 @@ def test_what_a_browser_is_told(pair: LivePair, method: str, path: str) -> None:
     with pair.client(0) as client:
         asked = client.options(address, headers={**PREFLIGHT, "Access-Control-Request-Method": method})
         got = client.request(method, address, headers={"Origin": "https://elsewhere.example"})
+        plain = client.request(method, address)
     allowed = asked.headers.get("access-control-allow-methods", "")
     if (method, path) in OPEN:
         assert (asked.status_code, asked.headers["access-control-allow-origin"], allowed) == (204, "*", method)
@@ -42,4 +43,5 @@ def test_what_a_browser_is_told(pair: LivePair, method: str, path: str) -> None:
     else:
         assert method not in allowed
         assert "access-control-allow-origin" not in got.headers
+    assert not any(header.startswith("access-control") for header in plain.headers)  # bytes that only pages need
     assert "access-control-allow-credentials" not in {*asked.headers, *got.headers}
