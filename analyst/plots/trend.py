@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analyst.estimation.estimate import Interval
 from analyst.plots.curves import BAND_ALPHA, figure, inks, literal, x_label
@@ -29,9 +30,9 @@ def over_time(table: QuantileTrend, interval: Interval = "population", ax: Axes 
         axes.set_ylabel(x_label(table.campaign))
         axes.set_xlabel("end of the wave" if _is_timed(table.rows) else "wave")
         axes.set_title(literal(table.campaign.title))
-        axes.legend(loc="best")
+        _legend_beside(axes)
 
-    return figure(draw, _about(table, interval), ax=ax)
+    return figure(draw, _about(table, interval), names=True, ax=ax)
 
 
 def fractions(table: FractionTrend, interval: Interval = "population", ax: Axes | None = None) -> Figure:
@@ -46,7 +47,7 @@ def fractions(table: FractionTrend, interval: Interval = "population", ax: Axes 
         if outside:
             alerts = [x[i] for i in outside]
             axes.plot(alerts, values[outside], "D", color="#c14a00", markersize=8, fillstyle="none", label="outside")
-            axes.legend(loc="best")
+            _legend_beside(axes)
         for limit in str(table.description.get("limits", "")).split(" to "):
             if limit:
                 axes.axhline(float(limit), color="#222222", linewidth=1, linestyle="--")
@@ -54,7 +55,12 @@ def fractions(table: FractionTrend, interval: Interval = "population", ax: Axes 
         axes.set_xlabel("end of the wave" if _is_timed(table.rows) else "wave")
         axes.set_title(literal(table.campaign.title))
 
-    return figure(draw, _about(table, interval), ax=ax)
+    return figure(draw, _about(table, interval), names=True, ax=ax)
+
+
+def _legend_beside(axes: Axes) -> None:
+    """To the right of the axes, where it covers no data."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
 def _numbers(rows: Sequence[Any], name: str) -> np.ndarray[Any, Any]:
@@ -69,6 +75,7 @@ def _is_timed(rows: Sequence[Any]) -> bool:
 
 def _times(axes: Axes, rows: Sequence[Any]) -> Any:
     if not _is_timed(rows):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         return [row["wave"] for row in rows]
     locator = AutoDateLocator()  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)

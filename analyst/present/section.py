@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple
 
-from analyst.present.table import Tabular
+from analyst.present.table import Tabular, short
 from fss_ecdf.campaign.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def estimate_text(row: "Estimate") -> str:
     low, high = row.interval("population")
     if math.isinf(row.value):
         return "not reached"
-    to = f"{low:.3g} to {high:.3g}" if math.isfinite(high) else f"from {low:.3g} on"
+    to = f"{short(low)} to {short(high)}" if math.isfinite(high) else f"from {short(low)} on"
     if math.isnan(row.value):
         return f"not told, for the noise is too large (95 % population interval {to})"
-    return f"{row.value:.3g} (95 % population interval {to})"
+    return f"{short(row.value)} (95 % population interval {to})"

@@ -33,6 +33,7 @@ from fss_ecdf.campaign.errors import InvalidQuery
 
 Floats = NDArray[np.float64]
 
+_ENDS = "lower", "upper"
 _ROOT_IS_LINEAR = 0.15  # up to so large a noise error of a root, over its size
 
 
@@ -201,6 +202,13 @@ class Lorenz(Tabular, picture="lorenz"):
         }
 
     def metadata(self) -> dict[str, Any]:
-        intervals = {f"gini_{kind}_95_%": [round(x, 6) for x in self.gini.interval(kind)] for kind in INTERVALS}
+        ends = {kind: self.gini.interval(kind) for kind in INTERVALS}
+        intervals = {f"gini_{kind}_{end}": round(ends[kind][i], 6) for kind in ends for i, end in enumerate(_ENDS)}
         notes = [*self.curve.notes, *clipped(self.curve), *untold([self.gini])]
-        return {**self.curve.metadata(), "gini": plain(self.gini.value), **intervals, "notes": notes}
+        return {
+            **self.curve.metadata(),
+            "gini": plain(self.gini.value),
+            **intervals,
+            "confidence": 0.95,
+            "notes": notes,
+        }

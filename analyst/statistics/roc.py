@@ -198,8 +198,8 @@ class Roc(Tabular, picture="roc"):
         for key, row in (("auc", self.area), ("average_precision", self.average_precision)):
             about[key] = None if math.isnan(row.value) else row.value
             for kind in ("noise", "population"):
-                about[f"{key}_{kind}_95_%"] = [round(x, 6) for x in row.interval(kind)]
-        return {**about, "notes": self.notes}
+                about[f"{key}_{kind}_lower"], about[f"{key}_{kind}_upper"] = (round(x, 6) for x in row.interval(kind))
+        return {**about, "confidence": 0.95, "notes": self.notes}
 
 
 @dataclass(frozen=True)

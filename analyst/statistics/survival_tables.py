@@ -20,7 +20,7 @@ from analyst.estimation.estimate import (
     estimate,
     limits_as_columns,
 )
-from analyst.present.table import Columns, Tabular
+from analyst.present.table import Columns, Tabular, plain
 from analyst.statistics.survival import Arm, even_times, limits_at, log_rank
 from fss_ecdf.campaign.array_inputs import Values, many
 from fss_ecdf.campaign.errors import InvalidQuery
@@ -50,6 +50,12 @@ class Survival(Tabular, picture="survival"):
         index = grid.index_at(self.times.tolist())
         return [(arm, index[(index >= 0) & (index <= arm.last)]) for arm in self.arms]
 
+    @cached_property
+    def _untold(self) -> dict[str, Floats]:
+        """For each arm the times at which too few are at risk; their rows are empty."""
+        index = self.arms[0].event.campaign.variable.grid.index_at(self.times.tolist())
+        return {arm.name: self.times[index > arm.last] for arm in self.arms}
+
     def columns(self) -> Columns:
         table: dict[str, list[Any]] = {"arm": [], "time": [], self._what: []}
         table |= {f"{kind}_{end}": [] for kind in INTERVALS for end in ("lower", "upper")}
@@ -62,6 +68,9 @@ class Survival(Tabular, picture="survival"):
                 table[name] += ends.tolist()
             table["at_risk"] += arm.at_risk[index].tolist()
             table["at_risk_noise_error"] += arm.at_risk_errors[index].tolist()
+            for time in self._untold[arm.name].tolist():
+                for name, column in table.items():
+                    column.append({"arm": arm.name, "time": time}.get(name))
         return table
 
     @property
@@ -84,6 +93,7 @@ class Survival(Tabular, picture="survival"):
         return {
             "n": first.n,
             "arms": {arm.name: round(arm.total, 1) for arm in self.arms},
+            "medians": {arm.name: plain(float(arm.median("noise", self.confidence)[0])) for arm in self.arms},
             "epsilon": first.epsilon,
             "smoothing": first.smoothing,
             "confidence": self.confidence,

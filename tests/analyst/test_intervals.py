@@ -262,7 +262,7 @@ def test_hosmer_lemeshow_says_what_it_can_find() -> None:
     about = next(releases(spec, two(no, yes), 1)).calibration().metadata()
     assert about["hosmer_lemeshow"] is None
     assert about["p_value"] is None
-    assert about["power_against_a_slope_of_0.6"] < 0.25
+    assert about["power_against_slope_0_6"] < 0.25
     assert any("tells nothing" in note for note in about["notes"])
     spec, no, yes = scored(20_000, 2.0, lambda x: x * (1 - x) ** 3)
     ends = [0.1, 0.2, 0.3, 0.4, 0.5, 1.0]

@@ -90,6 +90,7 @@ def test_every_result_shows_and_draws_itself(release: Release, survival: Release
     assert found.keys() | {"QuantileTrend", "FractionTrend"} == kinds_of_results()  # those are drawn in test_trend.py
     for name, made in found.items():
         assert isinstance(made, Tabular)
+        assert [key for key in made.to_dict() if not key.isidentifier()] == [], name
         shown = made._repr_html_()
         assert shown.count("<tr>") == min(len(next(iter(made.columns().values()))), 20) + 1, name
         assert "<b>" not in shown

@@ -195,3 +195,19 @@ def test_the_sampling_error_of_a_restricted_mean_is_that_of_resampled_trials() -
         fitted = KaplanMeierFitter().fit(days[pick], seen[pick])
         resampled.append(restricted_mean_survival_time(fitted, 300))
     assert np.std(resampled) == pytest.approx(expected, rel=0.2)
+
+
+def test_the_table_has_every_requested_time_and_the_medians() -> None:
+    release = trial(400, 1, 1)
+    times = [10.0, 200.0, float(release.campaign.variable.grid.all_thresholds[-1])]
+    table = release.survival(times)
+    columns = table.to_dict()
+    assert columns["time"] == times * len(table.arms)
+    followed = [arm.times[arm.last] for arm in table.arms]
+    for arm, time, value in zip(columns["arm"], columns["time"], columns["survival"], strict=True):
+        end = followed[[a.name for a in table.arms].index(arm)]
+        assert (value is None) == (time > end)
+    summary = release.survival_summary()
+    for arm in table.arms:
+        median = summary[f"median, {arm.name}"].value
+        assert columns["medians"][arm.name] == (median if np.isfinite(median) else None)

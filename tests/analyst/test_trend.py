@@ -147,5 +147,11 @@ def test_quantiles_over_time_and_waves_that_are_too_noisy() -> None:
     )
     assert abs(row["value"] - np.median(weeks[1][0])) <= 4
     assert "nan" not in table.to_csv()
-    assert table.plot().ax_.get_xlabel() == "wave"
+    display = table.plot()
+    assert display.ax_.get_xlabel() == "wave"
+    assert all(tick == round(tick) for tick in display.ax_.get_xticks())
+    display.figure_.canvas.draw()
+    legend = display.ax_.get_legend()
+    assert legend is not None
+    assert legend.get_window_extent().x0 >= display.ax_.get_window_extent().x1
     assert trend.fractions(20, "urgent").plot().ax_.get_ylabel() == "share at or below 20"

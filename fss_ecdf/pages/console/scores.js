@@ -35,7 +35,7 @@ export async function roc(view) {
     onchange: (i) => change({ cut: String(i) }),
   });
   const kind = state.interval ?? "population",
-    [low, high] = made.about[`auc_${kind}_95_%`];
+    [low, high] = ["lower", "upper"].map((end) => made.about[`auc_${kind}_${end}`]);
   view.show(
     [cut],
     [
