@@ -96,6 +96,7 @@ def campaign(client: Client) -> dict[str, Any]:
         "title": made.title,
         "question": made.question,
         "unit": made.variable.unit,
+        "value_label": made.variable.label,
         "kind": made.kind,
         "n": release.n,
         "epsilon": made.epsilon,

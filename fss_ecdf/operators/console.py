@@ -34,10 +34,10 @@ MOST_ASKED = 25  # campaigns of which the list says the next step; the others' i
 MOST_ACTIONS = 300
 UNKNOWN = "unknown"
 BUTTONS = {
-    "seal": "Seal",
-    "cancel-seal": "Take the word back",
-    "unfreeze": "Reopen",
-    "discard-excluded": "Erase what was left out",
+    "seal": "Agree to seal",
+    "cancel-seal": "Withdraw agreement",
+    "unfreeze": "Unfreeze",
+    "discard-excluded": "Discard excluded",
 }
 
 Row = dict[str, Any]

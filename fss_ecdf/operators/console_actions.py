@@ -95,7 +95,7 @@ class ConsoleActions:
             found, asked = at_both.seal(self._servers.action_clients, name)
             self._note(f"sealed {title!r}: {found['count']} uploads, asked of server {asked}")
         except AgreementPending:
-            self._note(f"gave your word to seal {title!r}; the other operator's is missing")
+            self._note(f"agreed to seal {title!r}; the other operator has not agreed yet")
         except Problem as problem:
             self._note(f"not sealed, {title!r}: {problem.detail}")
         except Exception as error:
@@ -104,26 +104,26 @@ class ConsoleActions:
             self.sealing.discard(name)
 
     def withdraw_agreement(self, query: Query) -> Answer:
-        """Take the operator's word back, where nothing came of it yet."""
+        """Withdraw the operator's agreement, while the campaign is not sealed."""
         made = self._campaign(query)
         for remote in self._servers.status_clients:
             remote.call("DELETE", f"/v1/campaigns/{to_base64url(made.id)}/seal")
-        self._note(f"took your word back: {made.title!r} is not to be sealed")
+        self._note(f"withdrew your agreement to seal {made.title!r}")
         return {"operator_agreed": False}
 
     def unfreeze(self, query: Query) -> Answer:
         """Undo a freeze, at both servers."""
         made = self._campaign(query)
         self._servers.status_clients[0].call("POST", f"/v1/campaigns/{to_base64url(made.id)}/unfreeze")
-        self._note(f"reopened {made.title!r}: uploads go on")
+        self._note(f"unfroze {made.title!r}: uploads continue")
         return {"state": "open"}
 
     def discard_excluded(self, query: Query) -> Answer:
-        """Erase what sealing left out."""
+        """Erase the excluded uploads."""
         made, erased = self._campaign(query), []
         for remote in self._servers.status_clients:
             erased.append(remote.json("POST", f"/v1/campaigns/{to_base64url(made.id)}/discard-excluded")["erased"])
-        self._note(f"erased what was left out of {made.title!r}: {' and '.join(map(str, erased))} uploads")
+        self._note(f"discarded excluded uploads of {made.title!r}: {' and '.join(map(str, erased))} uploads")
         return {"erased": erased}
 
     def site(self, query: Query) -> Answer:
@@ -171,6 +171,7 @@ class ConsoleActions:
         return {
             "sites": [_shown(desk, site) for site in mine],
             "file": self._travel("additions.json", desk.campaign, new),
+            "authorities": _authorities(desk),
         }
 
     def _desk(self, query: Query) -> SiteRegistry:
@@ -189,6 +190,11 @@ class ConsoleActions:
     def _note(self, what: str) -> None:
         when = datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         self.done = [*self.done, {"time": when, "what": what}][-MOST_DONE:]
+
+
+def _authorities(desk: SiteRegistry) -> dict[str, str]:
+    """The files that go with every sheet: no secret is in them."""
+    return {joining_sheet.authority_name(p): p.ca.read_text() for p in desk.places if p.ca is not None}
 
 
 def _shown(desk: SiteRegistry, site: Site) -> dict[str, str]:

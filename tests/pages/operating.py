@@ -44,13 +44,23 @@ def admitted(visit: Visit, labels: str, quota: str) -> None:
 
 
 def press(visit: Visit, label: str) -> None:
-    visit.wait(lambda: _click(visit, f"[aria-label='{label}']"), f"{label} can be pressed")
+    """A button, where it is in a menu, by way of that."""
+    entry = f"[aria-label='{label}']"
+
+    def pressed() -> bool:
+        menu = visit.run("return document.querySelector(arguments[0])?.closest('[popover]')?.id ?? ''", entry)
+        if menu and not visit.shown(menu):
+            _click(visit, f"[popovertarget='{menu}']")
+        visit.driver.find_element(By.CSS_SELECTOR, entry).click()
+        return True
+
+    visit.wait(pressed, f"{label} can be pressed")
 
 
 def site(visit: Visit, label: str) -> list[str]:
     script = (
         "const r = [...document.querySelectorAll('#sites tbody tr')].find((r) => r.firstElementChild.textContent"
-        " === arguments[0]); return r ? [...r.children].slice(1, 5).map((c) => c.textContent) : []"
+        " === arguments[0]); return r ? [...r.children].slice(1, 3).map((c) => c.textContent) : []"
     )
     return list(visit.run(script, label))
 

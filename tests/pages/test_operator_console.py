@@ -14,6 +14,7 @@ from tests.harness.server_pair import LivePair, envelopes, name
 from tests.pages.operating import at, card, opened, row
 from tests.pages.visiting import DESK, PHONE, Visit
 from tests.servers.conftest import filled, new_campaign
+from tests.servers.waves import wave_campaign
 
 pytestmark = pytest.mark.browser
 
@@ -46,7 +47,7 @@ def test_both_servers_at_a_glance(visit: Visit, pair: LivePair, campaign: Campai
     opened(visit, campaign)
     assert row(visit, "uploads") == [str(pair.status(campaign, role)["uploads"]) for role in (0, 1)] == ["63", "62"]
     assert row(visit, "state") == ["open", "open"]
-    assert "press “Seal”, by both operators" in visit.text("next")
+    assert "press “Agree to seal”, by both operators" in visit.text("next")
     assert next_in_the_list(visit, campaign) == visit.text("next").removeprefix("Next: ")
     assert "0 of 1 spent, 1 left" in visit.text("facts")
     visit.look("operator-1-open")
@@ -97,22 +98,26 @@ def test_a_word_is_taken_back_and_a_freeze_undone(visit: Visit, pair: LivePair, 
     with pair.client(1, token) as client:  # a sealing that comes half-way
         assert client.post(f"/v1/peer/campaigns/{name(campaign)}/freeze").is_success
     visit.wait(lambda: row(visit, "state") == ["open", "frozen"], "the freeze is shown")
-    visit.wait(lambda: "or undo it: press “Reopen”" in visit.text("next"), "it says what to do")
+    visit.wait(lambda: "or undo it: press “Unfreeze”" in visit.text("next"), "it says what to do")
     visit.look("operator-6-frozen")
     visit.click("reopen")
     visit.click("yes")
     visit.wait(lambda: row(visit, "state") == ["open", "open"], "uploads go on")
     assert pair.status(campaign, 1)["state"] == "open"
-    visit.wait(lambda: "reopened" in visit.text("done"), "it is noted")
+    visit.wait(lambda: "unfroze" in visit.text("done"), "it is noted")
 
 
 def test_sealing_needs_the_title(visit: Visit, pair: LivePair, campaign: Campaign) -> None:
     opened(visit, campaign)
     visit.click("seal")
+    assert "You operate both servers, so you agree for both" in visit.text("sure-text")
     visit.find("sure-typed").send_keys("yes")
     visit.look("operator-3-sure")
     visit.click("yes")
     visit.wait(lambda: "title" in visit.text("sure-problem"), "it says what is missing")
+    assert visit.find("sure-typed").get_attribute("aria-invalid") == "true"
+    assert visit.run("return document.activeElement.id") == "sure-typed"
+    visit.check_access("a wrong title", strict=True)
     assert pair.status(campaign)["state"] == "open"
     visit.find("sure-typed").send_keys(Keys.CONTROL, "a")
     visit.find("sure-typed").send_keys(campaign.title)
@@ -165,3 +170,26 @@ def test_uploads_over_time(visit: Visit, pair: LivePair) -> None:
     visit.wait(lambda: row(visit, "uploads") == ["30", "30"], "uploads are seen")
     path = "return document.querySelector('#uploads path.line').getAttribute('d')"
     visit.wait(lambda: visit.run(path).count("L") >= 1, "they are drawn")
+
+
+def test_a_campaign_of_waves_and_the_back_button(visit: Visit, pair: LivePair, driver: Chrome) -> None:
+    made, other = wave_campaign(count=3, pooled=[], title="Weekly waiting times"), new_campaign(title="No waves")
+    for one in (made, other):
+        pair.create(one)
+    opened(visit, other)
+    assert not visit.shown("waves-part")
+    opened(visit, made)
+    cells = "return [...document.querySelectorAll('#waves td')].map((c) => c.textContent)"
+    visit.wait(lambda: visit.run(cells) == ["open, 0 uploads", "open, 0 uploads"], "its first wave is shown")
+    visit.look("operator-15-waves", strict=True)
+    driver.back()
+    visit.wait(lambda: visit.text("campaign-head") == "No waves", "the one before is shown")
+    visit.click("all-campaigns")
+    visit.wait(lambda: not visit.shown("campaign"), "none is shown")
+    visit.find("campaigns-filter").send_keys("weekly")
+    listed = "return [...document.querySelectorAll('#campaigns tbody tr')].map((r) => r.firstElementChild.textContent)"
+    visit.wait(lambda: visit.run(listed) == ["Weekly waiting times"], "only what fits is listed")
+    visit.find("campaigns-filter").send_keys(Keys.CONTROL, "a")
+    visit.find("campaigns-filter").send_keys(Keys.DELETE)
+    visit.look("operator-16-list", strict=True)
+    visit.forced_colours("operator-16-list-forced")

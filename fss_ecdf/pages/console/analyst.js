@@ -3,12 +3,17 @@
 import { htmlElement } from "../elements.js";
 import { $, Address, ask, complain, selector } from "./shared.js";
 import { viewOf } from "./views.js";
+/** @import { View } from "./drawing.js" */
+
+const RESIZE_MS = 200;
 
 class AnalystPage {
+  /** @param {any} about */
   constructor(about) {
     this.about = about;
-    this.address = new Address({ view: about.views[0], interval: "population", confidence: "0.95" });
-    if (!about.views.includes(this.address.values.view)) this.address.set({ view: about.views[0] });
+    /** @type {string[]} */
+    this.views = about.views;
+    this.address = new Address({ view: this.views[0], interval: "population", confidence: "0.95" });
     this.turn = 0;
   }
 
@@ -21,23 +26,31 @@ class AnalystPage {
       `${about.n.toLocaleString("en")} values, epsilon ${about.epsilon} for the curve, ${about.total_epsilon} in all; of the reserve ${about.budget.remaining} of ${about.budget.reserve} remain. ${about.grid.size} thresholds from ${about.grid.first} to ${[about.grid.last, about.unit].join(" ").trim()}. Noise: ${about.mechanism}.`;
     $("promise").textContent = about.promise;
     $("digest").textContent = `digest ${about.digest}`;
-    $("views").replaceChildren(...about.views.map((name) => this.tab(name)));
+    $("views").replaceChildren(...this.views.map((name) => this.tab(name)));
     $("link").onclick = () => this.copyLink();
-    window.addEventListener("hashchange", () => this.follow());
+    window.addEventListener("hashchange", () => {
+      this.address.read();
+      this.render();
+    });
+    let timer = 0;
+    let width = innerWidth;
+    window.addEventListener("resize", () => {
+      if (innerWidth === width) return;
+      width = innerWidth;
+      clearTimeout(timer);
+      timer = window.setTimeout(() => this.render(), RESIZE_MS);
+    });
     this.render();
   }
 
+  /** @param {string} name */
   tab(name) {
     const made = htmlElement("button", { type: "button", "data-view": name }, viewOf(name, this.about.titles)[0]);
-    made.onclick = () => this.change({ view: name }, true);
+    made.onclick = () => this.change({ view: name, zoom: "", hide: "" }, true);
     return made;
   }
 
-  follow() {
-    this.address = new Address({ view: this.about.views[0], interval: "population", confidence: "0.95" });
-    this.render();
-  }
-
+  /** @param {Record<string, string>} changes */
   change(changes, focus = false) {
     this.address.set(changes);
     this.render(focus);
@@ -53,44 +66,57 @@ class AnalystPage {
     }
   }
 
-  // What a view may do with the page. What was asked for by a view that is left already is not drawn any more.
+  // What was asked for by a view that is left already is not drawn any more.
+  /**
+   * @param {number} turn
+   * @returns {View}
+   */
   handle(turn) {
     const { about, address } = this,
       current = () => turn === this.turn;
-    const pictures = [],
-      controls = [];
-    const put = (id, children) => current() && $(id).replaceChildren(...children);
+    /** @type {Node[]} */
+    const pictures = [];
+    /** @type {Node[]} */
+    const controls = [];
+    /** @type {Node[]} */
+    let cards = [];
     return {
       about,
       state: address.values,
-      width: Math.min(820, Math.max(320, innerWidth - 32)),
+      width: Math.max(300, $("pictures").clientWidth),
       change: (changes) => current() && this.change(changes),
-      show: (made, reading) => {
-        controls.push(...made);
-        if (reading.length) put("reading", reading);
+      settle: (changes) => {
+        if (!current()) return;
+        address.set(changes, true);
+        this.render();
       },
-      read: (made) => put("reading", made),
+      show: (made) => controls.push(...made),
+      read: (made) => (cards = made),
       draw: (made) => pictures.push(made),
       notes: (texts) =>
         pictures.push(...[...new Set(texts)].map((text) => htmlElement("p", { class: "panel warn" }, text))),
       finish: (common) => {
-        const focused = document.activeElement?.closest("#controls .field, #controls fieldset");
-        const place = focused ? [...$("controls").children].indexOf(focused) : -1;
-        put("controls", [...controls, ...common]);
-        put("pictures", pictures);
-        if (place >= 0 && current()) $("controls").children[place]?.querySelector("input, select")?.focus();
+        if (!current()) return;
+        const place = focusedPlace();
+        $("reading").replaceChildren(...cards);
+        $("controls").replaceChildren(...controls, ...common);
+        $("pictures").replaceChildren(...pictures);
+        place?.()?.focus({ preventScroll: true });
       },
     };
   }
 
   // Which intervals are drawn, where any are.
+  /** @param {string} view */
   common(view) {
     if (view === "plan") return [];
     const { interval, confidence } = this.address.values;
+    /** @type {[string, string][]} */
     const kinds = [
       ["population", "for the population"],
       ["noise", "for those who took part"],
     ];
+    /** @type {[string, string][]} */
     const levels = ["0.8", "0.9", "0.95", "0.99"].map((x) => [x, `${100 * Number(x)} %`]);
     return [
       selector({ label: "Intervals", options: kinds, value: interval, onchange: (x) => this.change({ interval: x }) }),
@@ -106,7 +132,8 @@ class AnalystPage {
   async render(focus = false) {
     this.turn += 1;
     const turn = this.turn,
-      { view } = this.address.values;
+      { values } = this.address,
+      view = this.views.includes(values.view) ? values.view : this.views[0];
     const [title, draw] = viewOf(view, this.about.titles);
     for (const button of $("views").children) {
       if (button.dataset.view === view) button.setAttribute("aria-current", "page");
@@ -118,18 +145,34 @@ class AnalystPage {
     if (focus) $("view-title").focus();
     $("pictures").classList.add("busy");
     const handle = this.handle(turn);
+    let problem = null;
     try {
       await draw(handle);
-      if (turn !== this.turn) return;
-      complain(null);
-      handle.finish(this.common(view));
     } catch (error) {
-      if (turn !== this.turn) return;
-      complain(error);
-      handle.finish(this.common(view));
+      problem = error;
     }
+    if (turn !== this.turn) return;
+    complain(problem);
+    handle.finish(this.common(view));
     $("pictures").classList.remove("busy");
   }
+}
+
+// Where the focus is, so that what is drawn anew in its place gets it: a control by its number, anything else by its key.
+/** @returns {(() => any) | null} */
+function focusedPlace() {
+  const active = document.activeElement;
+  const field = active?.closest("#controls .field, #controls fieldset");
+  if (field) {
+    const number = [...$("controls").children].indexOf(field);
+    const within = [...field.querySelectorAll("input, select")].indexOf(/** @type {Element} */ (active));
+    return () => $("controls").children[number]?.querySelectorAll("input, select")[within];
+  }
+  if (!active?.closest("#pictures")) return null;
+  if (active.hasAttribute("data-series"))
+    return () => document.querySelector(`#pictures [data-series="${active.getAttribute("data-series")}"]`);
+  if (active.matches(".cross, .whole")) return () => document.querySelector("#pictures .cross");
+  return null;
 }
 
 ask("campaign").then((about) => new AnalystPage(about).start(), complain);

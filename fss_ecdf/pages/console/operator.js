@@ -3,12 +3,15 @@
 import { htmlElement } from "../elements.js";
 import { CampaignPart } from "./campaign.js";
 import { Doing } from "./doing.js";
+import { Listing } from "./listing.js";
 import { UNKNOWN, button, put, stateOf, tableParts } from "./putting.js";
-import { $, Address, ask, complain } from "./shared.js";
+import { $, Address, ask, complain, messageOf } from "./shared.js";
 
 const EVERY_MS = 3000;
 const SOON_DAYS = 30;
+const CALM = ["nothing to do", "wait for uploads", "analysts can ask", "being sealed"];
 
+/** @param {string | null} end */
 function certificateText(end) {
   if (!end) return `certificate ends: ${UNKNOWN}`;
   const days = Math.floor((Date.parse(end) - Date.now()) / 86400000);
@@ -19,11 +22,19 @@ class OperatorPage {
   constructor() {
     this.address = new Address({});
     this.part = new CampaignPart(new Doing(() => this.refresh()));
+    this.campaigns = new Listing("campaigns");
+    /** @type {any[]} */
+    this.servers = [];
   }
 
   start() {
     $("log-ask").onclick = () => this.log();
     $("log-server").onchange = () => this.log();
+    $("all-campaigns").onclick = () => this.choose("");
+    window.addEventListener("hashchange", () => {
+      this.address.read();
+      this.choose(this.address.values.id ?? "");
+    });
     this.loop();
   }
 
@@ -44,23 +55,24 @@ class OperatorPage {
     }
   }
 
+  /** @param {{ servers: any[], campaigns: any[], done: any[] }} found */
   overview({ servers, campaigns, done }) {
     this.servers = servers;
     put("servers", servers, () => servers.map((server) => this.card(server)));
     const mine = servers.filter((s) => s.mine).map((s) => s.number);
     put("log-server", mine, () => mine.map((number) => new Option(`Server ${number}`, number)));
-    put("campaigns", [servers.map((s) => s.listed), campaigns], () =>
-      tableParts(
-        ["Title", ...servers.map((s) => `Server ${s.number}`), "Next step"],
-        campaigns.map((campaign) => this.row(campaign)),
-        { empty: servers.some((s) => s.mine && !s.listed) ? UNKNOWN : "none" },
-      ),
+    this.campaigns.show(
+      [servers.map((s) => s.listed), campaigns, this.address.values.id ?? ""],
+      ["Title", ...servers.map((s) => `Server ${s.number}`), "Next step"],
+      () => campaigns.map((campaign) => this.row(campaign)),
+      servers.some((s) => s.mine && !s.listed) ? UNKNOWN : "none",
     );
     put("done", done, () =>
       (done.length ? done.map((d) => `${d.time}: ${d.what}`) : ["nothing"]).map((text) => htmlElement("li", {}, text)),
     );
   }
 
+  /** @param {any} server */
   card({ number, url, mine, health, detail, certificate }) {
     const made = htmlElement("div", {
       class: `panel${health === "ready" ? " good" : " bad"}`,
@@ -75,21 +87,45 @@ class OperatorPage {
     return made;
   }
 
+  /** @param {any} campaign */
   row({ id, title, servers, next }) {
-    const open = button(title || id, id, "", () => this.open(id));
+    const text = htmlElement("span", { class: "short", lang: "", dir: "auto", title: title || id }, title || id);
+    const open = button(text, id, "", () => this.open(id));
     open.dataset.id = id;
-    const at = servers.map((row, i) => {
+    if (id === this.address.values.id) open.setAttribute("aria-current", "true");
+    /** @type {string[]} */
+    const at = servers.map((/** @type {any} */ row, /** @type {number} */ i) => {
       if (row) return `${row.state}, ${row.uploads} uploads`;
       return this.servers[i].listed ? "not there" : UNKNOWN;
     });
-    return [open, ...at, next];
+    const attention = !CALM.some((words) => next.startsWith(words));
+    return {
+      text: `${title} ${id} ${at.join(" ")} ${next}`,
+      sort: [title, ...at, next],
+      cells: [open, ...at, next],
+      attention,
+    };
   }
 
+  /** @param {string} id */
   async open(id) {
     this.address.set({ id });
+    await this.choose(id);
+    if (id) $("campaign-head").focus();
+  }
+
+  // Shows a campaign, or none.
+  /** @param {string} id */
+  async choose(id) {
+    if ((this.address.values.id ?? "") !== id) this.address.set({ id });
+    if (!id) {
+      $("campaign").hidden = true;
+      $("campaigns-head").focus();
+      return;
+    }
     try {
       await this.part.show(id);
-      $("campaign-head").focus();
+      complain(null);
     } catch (error) {
       complain(error);
     }
@@ -107,16 +143,17 @@ class OperatorPage {
       put("log", [server, actions], () =>
         tableParts(
           ["Number", "Time", "Action", "Campaign", "Outcome", "Details"],
-          actions.toReversed().map((row) => this.logRow(row)),
+          actions.toReversed().map((/** @type {any} */ row) => this.logRow(row)),
         ),
       );
     } catch (error) {
       $("log-whole").className = "panel bad";
-      $("log-whole").textContent = `Server ${server}: ${UNKNOWN}. ${error.message}`;
+      $("log-whole").textContent = `Server ${server}: ${UNKNOWN}. ${messageOf(error)}`;
       put("log", [server], () => []);
     }
   }
 
+  /** @param {any} action */
   logRow({ number, at, action, campaign, outcome, details }) {
     const words = Object.entries(details).map(([name, value]) => `${name}: ${value}`);
     const short = htmlElement("span", { title: campaign }, campaign.slice(0, 8));

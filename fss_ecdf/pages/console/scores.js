@@ -1,11 +1,14 @@
 // Views of scores: ROC with an operating point, calibration, decision curve.
 
-import { chart, shortNumber } from "../charts.js";
-import { htmlElement } from "../elements.js";
-import { WHICH, asked, nearest, percent } from "./drawing.js";
-import { ask, draggable, rowsOf, slider, tableWithExport, withExports } from "./shared.js";
+import { shortNumber } from "../charts.js";
+import { draggable } from "../explore.js";
+import { WHICH, asked, between, drawChart, kindOf, nearest, percent } from "./drawing.js";
+import { ask, numberCard, rowsOf, slider, tableWithExport } from "./shared.js";
+/** @import { Mark } from "../charts.js" */
+/** @import { View } from "./drawing.js" */
 
 // What chance does, or a calibrated score.
+/** @type {Mark} */
 const DIAGONAL = {
   kind: "line",
   series: 5,
@@ -16,6 +19,7 @@ const DIAGONAL = {
   ],
 };
 
+/** @param {View} view */
 export async function roc(view) {
   const { state, change } = view;
   const {
@@ -26,134 +30,172 @@ export async function roc(view) {
     cuts = c.called_positive_above,
     last = cuts.length - 1;
   const here = Math.min(last, Math.max(0, Number(state.cut ?? Math.floor(last / 2))));
+  const say = (/** @type {number} */ i) => (cuts[i] == null ? "everybody" : String(cuts[i]));
   const cut = slider({
     label: "Called positive above",
     min: 0,
     max: last,
     value: here,
-    say: (i) => (cuts[i] == null ? "everybody" : String(cuts[i])),
+    say,
     onchange: (i) => change({ cut: String(i) }),
   });
-  const kind = state.interval ?? "population",
+  const kind = kindOf(view),
     [low, high] = ["lower", "upper"].map((end) => made.about[`auc_${kind}_${end}`]);
-  view.show(
-    [cut],
-    [
-      htmlElement(
-        "p",
-        {},
-        `AUC ${shortNumber(made.about.auc)} (95 % ${shortNumber(low)} to ${shortNumber(high)}, ${WHICH[kind]}).`,
-      ),
-      htmlElement(
-        "p",
-        { id: "operating" },
-        `Above ${cuts[here] ?? "nothing"}: sensitivity ${percent(c.true_positive_rate[here])}, specificity ${percent(1 - c.false_positive_rate[here])}, precision ${percent(c.precision[here])}.`,
-      ),
-    ],
+  view.show([cut]);
+  view.read([
+    numberCard(
+      "AUC",
+      made.about.auc == null ? "–" : shortNumber(made.about.auc),
+      `95 %: ${between(low, high, shortNumber)}, ${WHICH[kind]}`,
+      {
+        id: "auc",
+      },
+    ),
+    numberCard(`Sensitivity above ${say(here)}`, percent(c.true_positive_rate[here]), "", { id: "operating" }),
+    numberCard(`Specificity above ${say(here)}`, percent(1 - c.false_positive_rate[here])),
+    numberCard(`Precision above ${say(here)}`, percent(c.precision[here])),
+  ]);
+  const pairs = (/** @type {any[]} */ xs, /** @type {any[]} */ ys) => xs.map((x, i) => [x, ys[i]]);
+  const side = Math.min(view.width, 620);
+  drawChart(
+    view,
+    "roc",
+    {
+      title: "ROC curve",
+      description: `True against false positive rate, with the region that holds the curve. AUC ${made.about.auc ?? "unknown"}.`,
+      x: { min: 0, max: 1, label: "false positive rate (%)", format: percent },
+      y: { min: 0, max: 1, label: "true positive rate (%)", format: percent },
+      marks: [
+        { kind: "area", points: [...pairs(mostFalse, leastTrue), ...pairs(leastFalse, mostTrue).reverse()] },
+        DIAGONAL,
+        { kind: "line", points: pairs(c.false_positive_rate, c.true_positive_rate) },
+        { kind: "points", series: 1, points: [[c.false_positive_rate[here], c.true_positive_rate[here]]] },
+      ],
+      table: { name: "Numbers of the ROC curve", ...rowsOf(c) },
+      width: side,
+      height: Math.round(0.85 * side),
+    },
+    (figure) => ({
+      reading: {
+        at: c.false_positive_rate,
+        start: here,
+        say: (i) => `above ${say(i)}: false positive rate ${percent(c.false_positive_rate[i])}`,
+        format: percent,
+        rows: [{ name: "true positive rate", series: 0, values: c.true_positive_rate, low: leastTrue, high: mostTrue }],
+      },
+      onpick: (i) => change({ cut: String(i) }),
+      handles: draggable(figure, [
+        {
+          input: cut.input,
+          to: (scales, x) => nearest(c.false_positive_rate, scales.x.inverse(x)),
+          away: (scales, x, y) =>
+            Math.hypot(scales.x.at(c.false_positive_rate[here]) - x, scales.y.at(c.true_positive_rate[here]) - y),
+        },
+      ]),
+    }),
   );
-  const lower = mostFalse.map((x, i) => [x, leastTrue[i]]),
-    upper = leastFalse.map((x, i) => [x, mostTrue[i]]);
-  const table = { name: "Numbers of the ROC curve", ...rowsOf(c) };
-  const figure = chart({
-    title: "ROC curve",
-    description: `True against false positive rate, with the region that holds the curve. AUC ${shortNumber(made.about.auc)}.`,
-    x: { min: 0, max: 1, label: "false positive rate", format: percent },
-    y: { min: 0, max: 1, label: "true positive rate", format: percent },
-    marks: [
-      { kind: "area", points: [...lower, ...upper.reverse()] },
-      DIAGONAL,
-      { kind: "line", points: c.false_positive_rate.map((x, i) => [x, c.true_positive_rate[i]]) },
-      { kind: "points", series: 1, points: [[c.false_positive_rate[here], c.true_positive_rate[here]]] },
-    ],
-    table,
-    width: Math.min(view.width, 520),
-    height: Math.min(view.width, 460),
-  });
-  draggable(figure, { input: cut.input, to: (scales, x) => nearest(c.false_positive_rate, scales.x.inverse(x)) });
-  view.draw(withExports(figure, "roc", table));
   view.notes(made.about.notes ?? []);
 }
 
-/** What the test says, or that it can say nothing with so few people and so much noise. */
+/** What the test says, or that it can say nothing with so few people and so much noise.
+ * @param {any} about
+ */
 function hosmerLemeshow(about) {
-  if (about.p_value == null) return "Hosmer-Lemeshow tells nothing at this n and epsilon";
-  const corrected = shortNumber(about.hosmer_lemeshow_corrected);
-  return `Hosmer-Lemeshow ${corrected}, p = ${shortNumber(about.p_value)} with the noise included`;
+  if (about.p_value == null) return numberCard("Hosmer-Lemeshow", "–", "it tells nothing at this n and epsilon");
+  const p = `p ${about.p_value < 1e-4 ? "< 0.0001" : `= ${shortNumber(about.p_value)}`}, with the noise included`;
+  return numberCard("Hosmer-Lemeshow", shortNumber(about.hosmer_lemeshow_corrected), p);
 }
 
+/** @param {View} view */
 export async function calibration(view) {
-  const { state, change } = view,
-    kind = state.interval ?? "population";
-  view.show(
-    [
-      slider({
-        label: "Groups",
-        min: 3,
-        max: 20,
-        value: state.groups ?? 10,
-        onchange: (n) => change({ groups: String(n) }),
-      }),
-    ],
-    [],
-  );
+  const { about: campaign, state, change } = view,
+    kind = kindOf(view);
+  view.show([
+    slider({
+      label: "Groups",
+      min: 3,
+      max: 20,
+      value: state.groups ?? 10,
+      onchange: (n) => change({ groups: String(n) }),
+    }),
+  ]);
   const found = await ask("calibration", { groups: state.groups ?? 10, ...asked(view) });
-  const { about, columns: c } = found.calibration;
+  const { about, columns: c } = found.calibration,
+    smooth = found.smooth?.columns;
+  /** @type {Mark[]} */
   const marks = [DIAGONAL];
-  if (found.smooth) {
-    const s = found.smooth.columns;
-    marks.push({
-      kind: "band",
-      series: 1,
-      points: s.score.map((x, i) => [x, s[`${kind}_lower`][i], s[`${kind}_upper`][i]]),
-    });
-    marks.push({ kind: "line", series: 1, points: s.score.map((x, i) => [x, s.share_positive[i]]) });
+  if (smooth) {
+    const points = (/** @type {string[]} */ ...names) =>
+      smooth.score.map((/** @type {number} */ x, /** @type {number} */ i) => [
+        x,
+        ...names.map((name) => smooth[name][i]),
+      ]);
+    marks.push({ kind: "band", series: 1, points: points(`${kind}_lower`, `${kind}_upper`) });
+    marks.push({ kind: "line", series: 1, points: points("share_positive") });
   }
   marks.push({
     kind: "points",
+    series: 0,
     points: c.mean_score
-      .map((x, i) => [x, c.share_positive[i], c[`${kind}_lower`][i], c[`${kind}_upper`][i]])
-      .filter((p) => p.every((x) => x != null)),
+      .map((/** @type {number} */ x, /** @type {number} */ i) => [
+        x,
+        c.share_positive[i],
+        c[`${kind}_lower`][i],
+        c[`${kind}_upper`][i],
+      ])
+      .filter((/** @type {any[]} */ p) => p.every((x) => x != null)),
   });
-  const table = { name: "Numbers of the groups", ...rowsOf(c) };
-  view.draw(
-    withExports(
-      chart({
-        title: "Calibration",
-        description:
-          "Observed share of positives against the mean score of each group, and a smooth curve with its band.",
-        x: { min: 0, max: 1, label: "score", format: percent },
-        y: { min: 0, max: 1, label: "observed", format: percent },
-        marks,
-        table,
-        series: found.smooth
-          ? [
-              ["groups", 0],
-              ["smooth curve", 1],
-            ]
-          : [],
-        width: view.width,
-      }),
-      "calibration",
-      table,
-    ),
-  );
-  if (found.smooth) {
-    const smooth = { name: "Numbers of the smooth curve", ...rowsOf(found.smooth.columns) };
-    view.draw(tableWithExport(smooth, "calibration-curve"));
-  }
+  const read = smooth
+    ? { xs: smooth.score, columns: smooth, name: "smooth curve", series: 1 }
+    : { xs: c.mean_score, columns: c, name: "group", series: 0 };
   view.read([
-    htmlElement(
-      "p",
-      {},
-      `${hosmerLemeshow(about)}; observed over expected ${shortNumber(about.observed_over_expected)}.`,
-    ),
+    hosmerLemeshow(about),
+    numberCard("Observed over expected", shortNumber(about.observed_over_expected), "1 where the score is calibrated"),
   ]);
+  drawChart(
+    view,
+    "calibration",
+    {
+      title: "Calibration",
+      description:
+        "Observed fraction of positives against the mean score of each group, and a smooth curve with its band.",
+      x: { min: 0, max: 1, label: campaign.value_label, format: percent },
+      y: { min: 0, max: 1, label: "observed fraction (%)", format: percent },
+      marks,
+      table: { name: "Numbers of the groups", ...rowsOf(c) },
+      series: smooth
+        ? [
+            ["groups", 0],
+            ["smooth curve", 1],
+          ]
+        : [],
+    },
+    () => ({
+      reading: {
+        at: read.xs,
+        say: (i) => `score ${percent(read.xs[i])}`,
+        format: percent,
+        rows: [
+          {
+            name: read.name,
+            series: read.series,
+            values: read.columns.share_positive,
+            low: read.columns[`${kind}_lower`],
+            high: read.columns[`${kind}_upper`],
+          },
+        ],
+      },
+    }),
+  );
+  if (smooth)
+    view.draw(tableWithExport({ name: "Numbers of the smooth curve", ...rowsOf(smooth) }, "calibration-curve"));
   view.notes([...(about.notes ?? []), ...(found.smooth_problem ? [found.smooth_problem] : [])]);
 }
 
+/** @param {View} view */
 export async function decision(view) {
   const { state, change } = view,
-    kind = state.interval ?? "population",
+    kind = kindOf(view),
     threshold = Number(state.threshold ?? 0.5);
   const cut = slider({
     label: "Treat above",
@@ -162,37 +204,68 @@ export async function decision(view) {
     step: 0.01,
     value: threshold,
     say: percent,
-    onchange: (x) => change({ threshold: String(x) }),
+    onchange: (x) => change({ threshold: String(Number(x.toPrecision(6))) }),
   });
-  view.show([cut], []);
+  view.show([cut]);
   const found = await ask("decision", { threshold, ...asked(view) }),
     c = found.decision.columns;
-  const table = { name: "Numbers of the decision curve", ...rowsOf(c) };
-  const all = [...c.net_benefit, ...c.treat_all.filter((x) => x > -0.1), ...c[`${kind}_upper`]].filter(
-    (x) => x != null,
+  const all = [
+    ...c.net_benefit,
+    ...c.treat_all.filter((/** @type {number} */ x) => x > -0.1),
+    ...c[`${kind}_upper`],
+  ].filter((x) => x != null);
+  const points = (/** @type {string[]} */ ...names) =>
+    c.threshold.map((/** @type {number} */ x, /** @type {number} */ i) => [x, ...names.map((name) => c[name][i])]);
+  const at = nearest(c.threshold, threshold);
+  const interval = between(c[`${kind}_lower`][at], c[`${kind}_upper`][at], shortNumber);
+  view.read([
+    numberCard(`Net benefit above ${percent(c.threshold[at])}`, shortNumber(c.net_benefit[at]), interval),
+    numberCard("Treating all", shortNumber(c.treat_all[at])),
+  ]);
+  drawChart(
+    view,
+    "decision",
+    {
+      title: "Decision curve",
+      description: "Net benefit of treating those above each threshold, against treating all and none.",
+      x: { min: 0, max: Math.max(...c.threshold), label: "threshold probability (%)", format: percent },
+      y: { min: Math.max(-0.1, Math.min(0, ...all)), max: Math.max(...all), label: "net benefit" },
+      marks: [
+        { kind: "band", series: 0, points: points(`${kind}_lower`, `${kind}_upper`) },
+        { kind: "line", series: 0, points: points("net_benefit") },
+        { kind: "line", series: 1, dashed: true, points: points("treat_all") },
+        { kind: "line", series: 5, dashed: true, points: points("treat_none") },
+        { kind: "rule", x: threshold, label: percent(threshold) },
+      ],
+      table: { name: "Numbers of the decision curve", ...rowsOf(c) },
+      series: [
+        ["by score", 0],
+        ["treat all", 1],
+        ["treat none", 5],
+      ],
+    },
+    (figure) => ({
+      reading: {
+        at: c.threshold,
+        start: at,
+        say: (i) => `threshold ${percent(c.threshold[i])}`,
+        format: shortNumber,
+        rows: [
+          { name: "by score", series: 0, values: c.net_benefit, low: c[`${kind}_lower`], high: c[`${kind}_upper`] },
+          { name: "treat all", series: 1, values: c.treat_all },
+          { name: "treat none", series: 5, values: c.treat_none },
+        ],
+      },
+      onpick: (i) => change({ threshold: String(c.threshold[i]) }),
+      handles: draggable(figure, [
+        {
+          input: cut.input,
+          to: (scales, x) => scales.x.inverse(x),
+          away: (scales, x) => Math.abs(scales.x.at(threshold) - x),
+        },
+      ]),
+    }),
   );
-  const figure = chart({
-    title: "Decision curve",
-    description: "Net benefit of treating those above each threshold, against treating all and none.",
-    x: { min: 0, max: Math.max(...c.threshold), label: "threshold probability", format: percent },
-    y: { min: Math.max(-0.1, Math.min(0, ...all)), max: Math.max(...all), label: "net benefit" },
-    marks: [
-      { kind: "band", points: c.threshold.map((x, i) => [x, c[`${kind}_lower`][i], c[`${kind}_upper`][i]]) },
-      { kind: "line", points: c.threshold.map((x, i) => [x, c.net_benefit[i]]) },
-      { kind: "line", series: 1, dashed: true, points: c.threshold.map((x, i) => [x, c.treat_all[i]]) },
-      { kind: "line", series: 5, dashed: true, points: c.threshold.map((x, i) => [x, c.treat_none[i]]) },
-      { kind: "rule", x: threshold, label: percent(threshold) },
-    ],
-    table,
-    series: [
-      ["by score", 0],
-      ["treat all", 1],
-      ["treat none", 5],
-    ],
-    width: view.width,
-  });
-  draggable(figure, { input: cut.input, to: (scales, x) => scales.x.inverse(x) });
-  view.draw(withExports(figure, "decision", table));
   const performance = {
     name: `Performance, called positive above ${percent(threshold)}`,
     ...rowsOf(found.performance.columns),

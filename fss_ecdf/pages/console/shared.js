@@ -1,18 +1,22 @@
-// What both consoles' pages share: asking the program, saying what went wrong, keeping the view in the address.
+// What both consoles' pages share: asking the program, saying what went wrong, keeping the view in the address, controls.
 
-import { csvOf, download, standalone, tableOf } from "../charts.js";
-import { htmlElement } from "../elements.js";
+import { tableOf } from "../charts.js";
+import { elementOf, htmlElement } from "../elements.js";
+import { csvOf, download, savePng, standalone } from "../saving.js";
+/** @import { Cells, Figure, Table } from "../charts.js" */
 
-export const $ = (id) => document.getElementById(id);
+export const $ = elementOf;
 
 export class Trouble extends Error {}
 
+/** @param {Response} response */
 async function answered(response) {
   const found = await response.json().catch(() => ({ detail: "the console's program answered something else" }));
   if (!response.ok) throw new Trouble(found.detail ?? found.title ?? `status ${response.status}`);
   return found;
 }
 
+/** @param {Promise<Response>} asking */
 async function reached(asking) {
   try {
     return await asking;
@@ -21,6 +25,11 @@ async function reached(asking) {
   }
 }
 
+/**
+ * @param {string} path
+ * @param {Record<string, any>} parameters
+ * @returns {Promise<any>}
+ */
 export async function ask(path, parameters = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -30,6 +39,11 @@ export async function ask(path, parameters = {}) {
 }
 
 // What changes something has a header that no other site's form can send.
+/**
+ * @param {string} path
+ * @param {Record<string, string>} body
+ * @returns {Promise<any>}
+ */
 export async function tell(path, body) {
   const how = {
     method: "POST",
@@ -39,142 +53,159 @@ export async function tell(path, body) {
   return answered(await reached(fetch(`/api/${path}`, how)));
 }
 
+/** @param {unknown} error */
+export const messageOf = (error) => (error instanceof Trouble ? error.message : `The page failed: ${error}`);
+
+/** @param {unknown} error null where nothing is wrong */
 export function complain(error) {
   $("problem").hidden = !error;
-  $("problem").textContent = error ? (error instanceof Trouble ? error.message : `The page failed: ${error}`) : "";
+  $("problem").textContent = error ? messageOf(error) : "";
 }
 
-// The view as the address's fragment: a link restores it, and no server sees it.
+const SAME_STEP_MS = 1500;
+
+// The view as the address's fragment: a link restores it, and no server sees it. What a person does is a step that the
+// browser's back button undoes; what follows each other quickly, as of a slider that moves, is one step.
 export class Address {
+  /** @param {Record<string, string>} defaults */
   constructor(defaults) {
-    this.values = { ...defaults, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+    this.defaults = defaults;
+    /** @type {Record<string, string>} */
+    this.values = {};
+    this.last = { what: "", time: 0 };
+    this.read();
   }
 
-  set(changes) {
+  read() {
+    this.values = { ...this.defaults, ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
+  }
+
+  /**
+   * @param {Record<string, string>} changes
+   * @param {boolean} replaced whether it is no step of a person
+   */
+  set(changes, replaced = false) {
     Object.assign(this.values, changes);
     const kept = Object.entries(this.values).filter(([, value]) => value !== "" && value != null);
-    history.replaceState(null, "", `#${new URLSearchParams(kept)}`);
+    const [what, time] = [Object.keys(changes).join(), Date.now()];
+    const goesOn =
+      replaced || (what === this.last.what && !/,|^id$/.test(what) && time - this.last.time < SAME_STEP_MS);
+    const fragment = `#${new URLSearchParams(kept)}`;
+    if (goesOn || fragment === location.hash) history.replaceState(null, "", fragment);
+    else history.pushState(null, "", fragment);
+    if (!replaced) this.last = { what, time };
   }
+}
+
+/**
+ * @param {string} text
+ * @param {() => void} act
+ */
+function exportButton(text, act) {
+  const made = htmlElement("button", { type: "button" }, text);
+  made.onclick = act;
+  return made;
 }
 
 // A picture as SVG, PNG and CSV, each a button below it.
+/**
+ * @param {Figure} figure
+ * @param {string} name
+ * @param {Cells} table
+ */
 export function withExports(figure, name, table) {
-  const picture = figure.querySelector("svg");
-  const button = (text, act) => {
-    const made = htmlElement("button", { type: "button" }, text);
-    made.onclick = act;
-    return made;
-  };
+  const { picture } = figure;
   const row = htmlElement(
     "div",
     { class: "exports", role: "group", "aria-label": `Save: ${name}` },
-    button("SVG", () => download(`${name}.svg`, "image/svg+xml", standalone(picture))),
-    button("PNG", () => savePng(picture, name)),
-    button("CSV", () => download(`${name}.csv`, "text/csv", csvOf(table))),
+    exportButton("SVG", () => download(`${name}.svg`, "image/svg+xml", standalone(picture))),
+    exportButton("PNG", () => savePng(picture, name)),
+    exportButton("CSV", () => download(`${name}.csv`, "text/csv", csvOf(table))),
   );
   figure.append(row);
   return figure;
 }
 
-function savePng(picture, name) {
-  const address = URL.createObjectURL(new Blob([standalone(picture)], { type: "image/svg+xml" }));
-  const image = new Image();
-  image.onload = () => {
-    const { width, height } = picture.viewBox.baseVal;
-    const canvas = htmlElement("canvas", { width: 2 * width, height: 2 * height });
-    canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
-    canvas.toBlob((blob) => download(`${name}.png`, "image/png", blob));
-    URL.revokeObjectURL(address);
-  };
-  image.src = address;
-}
-
 let fields = 0;
 
-// A labelled slider with what it says beside it. `onchange` hears the number.
-export function slider({ label, min, max, step = 1, value, say = String, onchange }) {
+const nextId = () => {
   fields += 1;
-  const input = htmlElement("input", { type: "range", id: `field-${fields}`, min, max, step });
-  input.value = value;
+  return `field-${fields}`;
+};
+
+// A labelled slider with what it says beside it. `onchange` hears the number.
+/**
+ * @param {{ label: string, min: number, max: number, step?: number, value: number | string,
+ *   say?: (x: number) => string, onchange: (x: number) => void }} about
+ */
+export function slider({ label, min, max, step = 1, value, say = String, onchange }) {
+  const input = htmlElement("input", { type: "range", id: nextId(), min, max, step });
+  input.value = String(value);
   const output = htmlElement("output", { for: input.id });
   const told = () => {
     output.textContent = say(Number(input.value));
     input.setAttribute("aria-valuetext", output.textContent);
   };
   told();
-  let timer;
+  let timer = 0;
   input.oninput = () => {
     told();
     clearTimeout(timer);
-    timer = setTimeout(() => onchange(Number(input.value)), 120);
+    timer = window.setTimeout(() => onchange(Number(input.value)), 120);
   };
   const words = htmlElement("label", { for: input.id }, `${label}: `, output);
-  const made = htmlElement("div", { class: "field" }, words, input);
-  made.input = input;
-  return made;
+  return Object.assign(htmlElement("div", { class: "field" }, words, input), { input });
 }
 
+/**
+ * @param {{ label: string, options: [string, string][], value: string, onchange: (value: string) => void }} about
+ */
 export function selector({ label, options, value, onchange }) {
-  fields += 1;
-  const select = htmlElement("select", { id: `field-${fields}` });
+  const select = htmlElement("select", { id: nextId() });
   select.append(...options.map(([key, text]) => new Option(text, key)));
   select.value = value;
   select.onchange = () => onchange(select.value);
   return htmlElement("div", { class: "field" }, htmlElement("label", { for: select.id }, label), select);
 }
 
+/**
+ * @param {{ label: string, options: string[], chosen: string[], onchange: (chosen: string[]) => void }} about
+ */
 export function checkboxes({ label, options, chosen, onchange }) {
   const boxes = options.map((name) => {
     const box = htmlElement("input", { type: "checkbox", value: name });
     box.checked = chosen.includes(name);
-    box.onchange = () => onchange(boxes.filter((b) => b.checked).map((b) => b.value));
     return box;
   });
-  const rows = boxes.map((box) => htmlElement("label", { class: "choice" }, box, box.value));
+  for (const box of boxes) box.onchange = () => onchange(boxes.filter((b) => b.checked).map((b) => b.value));
+  const rows = boxes.map((box) =>
+    htmlElement("label", { class: "choice" }, box, htmlElement("span", { lang: "", dir: "auto" }, box.value)),
+  );
   return htmlElement("fieldset", {}, htmlElement("legend", {}, label), ...rows);
 }
 
-// Sliders can be moved on the picture too: press and drag, or click. Of several handles, each { input, to, place } with
-// what a place on the picture means and how far the handle is from it, the nearest one moves. A view is drawn anew while
-// somebody drags, so what moves is the handle of that number on the picture that is shown now.
-let dragged = null;
-let latest = []; // of the newest picture, which may not be on the page yet, and of the one before
-
-export function draggable(figure, ...handles) {
-  const picture = figure.querySelector("svg");
-  figure.classList.add("draggable");
-  const at = (event) => {
-    const box = picture.getBoundingClientRect(),
-      view = picture.viewBox.baseVal;
-    return [
-      ((event.clientX - box.left) / box.width) * view.width,
-      ((event.clientY - box.top) / box.height) * view.height,
-    ];
-  };
-  const mine = {
-    isShown: () => picture.isConnected,
-    away: (event) => handles.map(({ place }) => (place ? place(figure.scales, ...at(event)) : 0)),
-    move: (event) => {
-      const { input, to } = handles[dragged] ?? handles[0];
-      input.value = to(figure.scales, ...at(event));
-      input.dispatchEvent(new Event("input"));
-    },
-  };
-  latest = [mine, ...latest.slice(0, 1)];
-  picture.onpointerdown = (event) => {
-    const away = mine.away(event);
-    dragged = away.indexOf(Math.min(...away));
-    mine.move(event);
-  };
-  return figure;
+// One number with its name, and what is to be known about it.
+/**
+ * @param {string} name
+ * @param {string} value
+ * @param {string} note
+ * @param {Record<string, string>} attributes
+ */
+export function numberCard(name, value, note = "", attributes = {}) {
+  return htmlElement(
+    "div",
+    { class: "number", ...attributes },
+    htmlElement("span", { class: "soft", dir: "auto" }, name),
+    htmlElement("strong", {}, value),
+    ...(note ? [htmlElement("span", { class: "soft" }, note)] : []),
+  );
 }
 
-window.addEventListener("pointermove", (event) => {
-  if (dragged !== null) latest.find((picture) => picture.isShown())?.move(event);
-});
-for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, () => (dragged = null));
-
 // A table without a picture, open or folded, with all its digits as a file.
+/**
+ * @param {Table} table
+ * @param {string} name
+ */
 export function tableWithExport(table, name, open = false) {
   const made = tableOf(table);
   made.open = open;
@@ -185,6 +216,10 @@ export function tableWithExport(table, name, open = false) {
 }
 
 // Columns as a table of rows.
+/**
+ * @param {Record<string, any[]>} columns
+ * @param {string[]} names
+ */
 export function rowsOf(columns, names = Object.keys(columns)) {
   const height = names.length ? columns[names[0]].length : 0;
   const rows = Array.from({ length: height }, (_, i) => names.map((name) => columns[name][i]));
