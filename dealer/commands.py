@@ -14,9 +14,11 @@ from dealer.histogram import histogram
 from dealer.receipt import default_path
 from dealer.servers import NO_DIGEST, ServerPair
 from fss import BackendError
+from fss.table import SEED_BYTES
 from fss_ecdf.campaign.campaign import Campaign, Positions, to_base64url
 from fss_ecdf.campaign.errors import DigestNeeded, InvalidValue, Problem
-from fss_ecdf.campaign.sealed_uploads import sealed_bytes
+from fss_ecdf.campaign.sealed_uploads import sealed_bytes, sealed_table_bytes
+from fss_ecdf.campaign.tables import plan_upload, table_shape
 from fss_ecdf.cli import common
 
 FILE_MINUTES = 10.0  # somebody who sends a file need not sit beside it
@@ -80,7 +82,8 @@ def _upload(args: argparse.Namespace) -> int:
             )
         except BackendError as error:
             raise common.UsageError(str(error)) from None
-    print(f"both servers have stored {outcome.sent} values", end="")
+    tables = "" if not outcome.tables else " in one table" if outcome.tables == 1 else f" in {outcome.tables} tables"
+    print(f"both servers have stored {outcome.sent} values{tables}", end="")
     print(f"; {outcome.already_sent} were there from before" if outcome.already_sent else "")
     if not outcome.sent:
         print("the same values were sent before and were not sent again; another party's need another --receipt FILE")
@@ -147,13 +150,30 @@ def _describe(campaign: Campaign, placed: Positions, notes: Sequence[str], sites
     print(f"  values    {n}" + (f", of which {' and '.join(told)}" if told else ""))
     for note in notes:
         print(f"  file      {note}")
-    print(f"  to send   {sealed_bytes(campaign, n)} bytes to each server ({campaign.key_type(0).key_bytes} a key)")
+    print("\n".join(_to_send(campaign, n)))
     if n > campaign.max_values_per_person:
         values = "1 value" if campaign.max_values_per_person == 1 else f"{campaign.max_values_per_person} values"
         print(f"  note      one party is protected for {values}; these count as several parties")
     print("  once      the receipt in your data folder keeps a second upload by you on this machine from counting.")
     print("            One from another machine or account, or with another --receipt, is not noticed and counts too")
     print("\n".join(common.free_text_lines(campaign)))
+
+
+def _to_send(campaign: Campaign, n: int) -> list[str]:
+    """Keys or tables, how many bytes, and by which rule."""
+    plan, keys = plan_upload(campaign, n), sealed_bytes(campaign, n)
+    if plan.each is None:
+        lines = [f"  to send   {keys} bytes to each server ({campaign.key_type(0).key_bytes} a key)"]
+        if campaign.tables:
+            lines.append(f"            as keys: for {n} values they are smaller than a table of their counts")
+        return lines
+    sizes = [sealed_table_bytes(campaign, size) for size in (table_shape(campaign, plan.each).bytes, SEED_BYTES)]
+    what = "one table of their counts" if plan.tables == 1 else f"{plan.tables} tables of their counts, of each"
+    return [
+        f"  to send   {what}: {sizes[0]} bytes to one server, {sizes[1]} to the other",
+        f"            as a table: {n} keys would be {keys} bytes to each server. The servers check that it holds",
+        f"            the counts of exactly {n} values and learn nothing else of it",
+    ]
 
 
 def _consent(stdin_is_data: bool, epsilon: float) -> bool:

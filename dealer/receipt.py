@@ -1,9 +1,9 @@
 """The receipt of a party's upload to a campaign: what is on its way, what is stored, what is being withdrawn.
 
 It holds a random salt, from which all ids follow, and together with the token all keys (`dealer/upload_secrets.py`), a
-keyed hash of the positions, and for every batch a generation, a state, the wave it is for and the signatures by which
-both servers confirmed that it is stored; no value, no key. Three rules make a value count at most once, whatever a
-server answers:
+keyed hash of the positions, whether they go as keys or as tables, and for every batch a generation, a state, the wave
+it is for and the signatures by which both servers confirmed that it is stored; no value, no key. Three rules make a
+value count at most once, whatever a server answers:
 
 1. A batch is noted as `sending` before it is sent, and sent again only as the same bytes under the same ids.
 2. A withdrawal is noted before it is asked for; from then on these ids are never sent again.
@@ -30,13 +30,14 @@ from dealer.upload_secrets import SALT_BYTES, UploadSecrets
 from fss_ecdf.campaign.errors import InvalidValue, TryAgain
 from fss_ecdf.campaign.files import write_durably
 
-VERSION = 5
+VERSION = 6
 FOLDER_VARIABLE = "FSS_RECEIPTS"
 
 # What is known of a batch: nothing of it is anywhere; perhaps; both have stored it; its party takes it back, or its
 # wave closed before both had it: nobody knows until both confirm that it does not count.
 NEW, SENDING, DONE, WITHDRAWING, PENDING = STATES = ("new", "sending", "done", "withdrawing", "pending")
-FIELDS = {"version", "campaign", "salt", "token", "data", "values", "batch", "parts"}
+FIELDS = {"version", "campaign", "salt", "token", "data", "values", "batch", "form", "parts"}
+KEYS, TABLES = FORMS = ("keys", "tables")  # what a batch is sent as: a key of each value, or one table of all
 
 
 def default_path(campaign: str, environment: Mapping[str, str]) -> Path:
@@ -75,22 +76,24 @@ class Receipt:
     data: str = ""  # the tag of the positions
     count: int = 0
     batch: int = 1
+    form: str = KEYS
     parts: dict[int, BatchState] = field(default_factory=dict)
 
     def save(self) -> None:
         """Durably, and complete or not at all."""
         body: dict[str, Any] = {"version": VERSION, "campaign": self.campaign, "salt": self.salt.hex()}
         body |= {"token": self.source.token_fingerprint(), "data": self.data, "values": self.count, "batch": self.batch}
+        body["form"] = self.form
         body["parts"] = {str(n): part.as_list() for n, part in sorted(self.parts.items())}
         write_durably(self.path, json.dumps(body).encode())
 
     def numbers(self, *states: str) -> list[int]:
         return sorted(n for n, part in self.parts.items() if part.state in states)
 
-    def take(self, data: str, count: int, batch: int) -> None:
-        """These values from now on. Nothing of others may be anywhere."""
+    def take(self, data: str, count: int, batch: int, form: str = KEYS) -> None:
+        """These values from now on, in batches of this form. Nothing of others may be anywhere."""
         if self.data != data or not self.numbers(SENDING, DONE):
-            self.data, self.count, self.batch = data, count, batch
+            self.data, self.count, self.batch, self.form = data, count, batch, form
         for number in range(-(-self.count // self.batch)):
             self.parts.setdefault(number, BatchState())
         self.save()
@@ -104,7 +107,10 @@ class Receipt:
         return sum(part.stop - part.start for part in map(self.within, numbers))
 
     def ids(self, number: int) -> NDArray[np.uint8]:
-        return self.source.ids(number, self.parts[number].attempt, self.size([number]))
+        part = self.parts[number]
+        if self.form == TABLES:
+            return self.source.table_id(number, part.attempt, part.wave)
+        return self.source.ids(number, part.attempt, self.size([number]))
 
     def note(self, numbers: Iterable[int], state: str) -> None:
         for number in numbers:
@@ -129,7 +135,7 @@ class Receipt:
 
     def forget_data(self) -> None:
         """Nothing of the values is anywhere, so nothing needs to tell them from others."""
-        self.data, self.count, self.batch = "", 0, 1
+        self.data, self.count, self.batch, self.form = "", 0, 1, KEYS
         self.save()
 
 
@@ -178,8 +184,8 @@ def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
     if set(body) != FIELDS or body["version"] != VERSION:
         raise ValueError("other fields")
     salt, count, batch = bytes.fromhex(body["salt"]), _number(body["values"]), _number(body["batch"])
-    if len(salt) != SALT_BYTES or not batch or not isinstance(body["campaign"], str):
-        raise ValueError("a salt, a batch and a campaign are needed")
+    if body["form"] not in FORMS or len(salt) != SALT_BYTES or not batch or not isinstance(body["campaign"], str):
+        raise ValueError("a form, a salt, a batch and a campaign are needed")
     tags = [bytes.fromhex(body[name]) for name in ("data", "token")]
     if len(tags[0]) not in (0, 32) or len(tags[1]) != 16:
         raise ValueError("a tag has another length")
@@ -191,7 +197,8 @@ def _read(path: Path, body: dict[str, Any], token: str) -> Receipt:
             raise ValueError("batches do not fit the values")
         if part.state == DONE and not part.signatures:
             raise ValueError("what is stored is signed")
-    return Receipt(path, body["campaign"], salt, UploadSecrets.of(salt, token), tags[0].hex(), count, batch, parts)
+    of = tags[0].hex(), count, batch, body["form"]
+    return Receipt(path, body["campaign"], salt, UploadSecrets.of(salt, token), *of, parts)
 
 
 def _signatures(given: object) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Sending keys to both servers, and taking them back: a receipt makes every value count at most once.
+"""Sending keys or tables to both servers, and taking them back: a receipt makes every value count at most once.
 
 sites = Sites(["https://a.example/v1/campaigns/ID", "https://b.example/v1/campaigns/ID"], token, digest=digest)
 campaign = sites.fetch()                       # from both; refuses if they differ, or if the digest is another
@@ -13,16 +13,18 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dealer.key_pairs import KeyPairs, Rand
-from dealer.receipt import DONE, NEW, PENDING, SENDING, WITHDRAWING, Receipt, default_path, open_receipt
+from dealer.key_pairs import Rand
+from dealer.receipt import DONE, KEYS, NEW, PENDING, SENDING, TABLES, WITHDRAWING, Receipt, default_path, open_receipt
 from dealer.servers import ServerPair
 from fss_ecdf.campaign import confirmations
 from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE
 from fss_ecdf.campaign.campaign import Campaign, Positions, to_base64url
+from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import (
     CampaignFull,
     InvalidQuery,
@@ -37,11 +39,25 @@ from fss_ecdf.campaign.errors import (
 )
 from fss_ecdf.campaign.json_messages import UploadResponse, read
 from fss_ecdf.campaign.parsing import parse_json
+from fss_ecdf.campaign.tables import plan_upload
 
 BATCH = 1000  # values a request; servers take as many ids in a withdrawal
 IN_FLIGHT = 3
 TRIES = 3  # of a batch, each with new keys: waves may close again and again
 IDS_TYPE = "application/octet-stream"
+
+
+class Sealable(Protocol):
+    """What is sent of a batch: keys or a table."""
+
+    @property
+    def contribution(self) -> Contribution: ...
+
+    def sealed(self, server: int, token: str) -> bytes: ...
+    def leaves(self) -> bytes: ...
+
+
+Make = Callable[[int, int, NDArray[np.int64], Campaign, int], Sealable]
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,7 @@ class UploadResult:
     sent: int
     already_sent: int
     clipped: int
+    tables: int = 0  # that the values went in; 0 for keys
 
 
 def upload(
@@ -63,7 +80,8 @@ def upload(
     rand: Rand = os.urandom,
     progress: Callable[[int], object] = lambda _: None,
 ) -> UploadResult:
-    """Send one key of every value to each server. Returns when both have stored all of them.
+    """Send one key of every value to each server, or where the campaign takes tables and they are smaller, one share of
+    a table of all values (`fss_ecdf/campaign/tables.py`). Returns when both have stored all of them.
 
     The receipt is kept in the user's data folder unless another path is given. By it an upload that failed or was
     interrupted goes on, one that is complete is not sent again, and one of other values is refused, or replaced.
@@ -112,14 +130,15 @@ async def _upload(
     await exchange.finish_withdrawals()
     if campaign.waves is not None and not servers.wave:  # nobody has asked yet which one is open
         await servers.look(campaign)
-    kept.take(data, count, BATCH)
+    plan = plan_upload(campaign, count)
+    kept.take(data, count, plan.each or BATCH, TABLES if plan.each else KEYS)
     done_before = kept.size(kept.numbers(DONE))
     progress(done_before)
     try:
         await exchange.send_all(placed.positions, campaign, progress)
     except Problem as problem:
         raise await exchange.withdraw(problem) from None
-    return UploadResult(count - done_before, done_before, placed.clipped)
+    return UploadResult(count - done_before, done_before, placed.clipped, plan.tables)
 
 
 _OTHER_VALUES = (
@@ -152,7 +171,8 @@ class _Exchange:
                     queue.clear()
                     raise
 
-        outcomes = await asyncio.gather(*(work() for _ in range(IN_FLIGHT)), return_exceptions=True)
+        at_once = IN_FLIGHT if kept.form == KEYS else 1  # a table may have 15 MiB
+        outcomes = await asyncio.gather(*(work() for _ in range(at_once)), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -180,7 +200,9 @@ class _Exchange:
         """One batch to both servers at once."""
         part = self._kept.parts[number]
         wave = self._sites.wave if part.state == NEW else part.wave
-        shared = await asyncio.to_thread(self._kept.source.make_keys, number, part.attempt, positions, campaign, wave)
+        source = self._kept.source
+        make: Make = source.make_table if self._kept.form == TABLES else source.make_keys
+        shared = await asyncio.to_thread(make, number, part.attempt, positions, campaign, wave)
         self._kept.note_sending(number, wave)
         leaves = await asyncio.to_thread(shared.leaves)
         outcomes = await asyncio.gather(*(self._to(s, shared, leaves) for s in (0, 1)), return_exceptions=True)
@@ -190,7 +212,7 @@ class _Exchange:
             return
         raise min(errors, key=lambda e: isinstance(e, TryAgain))  # a refusal says more
 
-    async def _to(self, server: int, shared: KeyPairs, leaves: bytes) -> str:
+    async def _to(self, server: int, shared: "Sealable", leaves: bytes) -> str:
         """The server's signature that it has stored them all."""
         data = await asyncio.to_thread(shared.sealed, server, self._sites.token)
         answer = await self._sites.call(server, "POST", "/uploads", content=data, media_type=UPLOAD_TYPE)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dealer.key_pairs import KeyPairs, key_rand_bytes, make_keys_at
+from dealer.table_shares import TableShares, make_table
+from fss.table import SECRET_BYTES
 from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES
 from fss_ecdf.campaign.campaign import Campaign, Positions
 
@@ -54,6 +56,20 @@ class UploadSecrets:
         seed = _PLACE.pack(number, generation) + campaign.digest + _WAVE.pack(wave) + _little_endian(positions)
         rand = self._bytes(b"keys", positions.size * key_rand_bytes(campaign), seed)
         return make_keys_at(Positions(positions, 0, 0), campaign, rand, ids, wave)
+
+    def table_id(self, number: int, generation: int, wave: int) -> NDArray[np.uint8]:
+        """The id of a table: one, in the form of `ids`."""
+        place = _PLACE.pack(number, generation) + _WAVE.pack(wave)
+        data = shake_256(self._salt + b"tid " + place).digest(UPLOAD_ID_BYTES)
+        return np.frombuffer(data, np.uint8).reshape(1, UPLOAD_ID_BYTES)
+
+    def make_table(
+        self, number: int, generation: int, positions: NDArray[np.int64], campaign: Campaign, wave: int
+    ) -> TableShares:
+        """One batch of values as a table under its id, for one wave."""
+        upload_id = self.table_id(number, generation, wave).tobytes()
+        secret = self._bytes(b"tabl", SECRET_BYTES, _PLACE.pack(number, generation))
+        return make_table(positions, campaign, secret=secret, upload_id=upload_id, wave=wave, attempt=generation)
 
     def _bytes(self, purpose: bytes, count: int, about: bytes = b"") -> bytes:
         return shake_256(self._key + purpose + about).digest(count)

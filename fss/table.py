@@ -14,7 +14,7 @@ Q(tau).
     servers    `WordReader`, `decode_words`: strict bytes
                `draw_point`, when nothing can be added any more; one point a wave, one check a table
                `message`, or a `Verifier` over pieces: 32 bytes to the other server, and shares of the counts
-               `accept`, and `subtract` for the shares of a table that is not accepted
+               `accept`, and `subtract` for the shares of a table that is not accepted; `add_counts` without a check
 
 Multiplicities as residues of a logarithmic derivative: Haböck, "Multivariate lookups based on logarithmic derivatives",
 ePrint 2022/1530; one quadratic test on linear queries of a shared vector: Boneh, Boyle, Corrigan-Gibbs, Gilboa, Ishai,
@@ -42,7 +42,7 @@ from fss import field
 from fss.errors import DomainError, SelfCheckError, ShapeError
 from fss.field import Words
 from fss.products import product_of_linear
-from fss.table_check import MESSAGE_BYTES, Message, Verifier, accept
+from fss.table_check import MESSAGE_BYTES, Message, Verifier, accept, add_counts
 from fss.table_point import Point, draw_point, first_element
 from fss.table_shape import FIRST_POINT, SEED_BYTES, VERSION, Shape, pair_bytes, shape_for, table_bytes, worth_it
 from fss.table_words import WordReader, decode_words, encode_words, expand, expanded, seed_server
@@ -60,6 +60,7 @@ __all__ = [
     "Verifier",
     "WordReader",
     "accept",
+    "add_counts",
     "decode_words",
     "draw_point",
     "encode_words",

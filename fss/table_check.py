@@ -8,7 +8,7 @@ for `Shape.error` of all points (docs/security.md). `Verifier` takes the words i
 the network, and adds this server's shares of the counts to a sum on the way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,25 @@ def accept(of_server0: Message, of_server1: Message, shape: Shape) -> bool:
     """Whether the words of both servers are a table of `shape.count` values."""
     a, b, c, total = ((x + y) % P for x, y in zip(of_server0.elements, of_server1.elements, strict=True))
     return a != 0 and a * b % P == c and total == shape.count
+
+
+def add_counts(pieces: Iterable[Words], shape: Shape, sums: Words, *, subtract: bool = False) -> None:
+    """Add a server's shares of a table's counts to running sums, or take them from those, without a check. `sums` is
+    canonical and has `shape.positions` words; the words come in pieces, in their order."""
+    sign, at, n = -1 if subtract else 1, 0, shape.positions
+    field.check_elements(sums, "sums")
+    if sums.shape != (n,) or not sums.flags.c_contiguous:
+        raise ShapeError(f"sums must be {n} contiguous words")
+    for piece in pieces:
+        words, end = piece[: max(0, shape.labels - at)], at + piece.size
+        while words.size:
+            coin, j = divmod(at, n)
+            row, words = words[: n - j], words[n - j :]
+            current().table_add(row, sign * shape.weight(coin) % P, sums[j : j + row.size])
+            at += row.size
+        at = end
+    if at != shape.words:
+        raise ShapeError(f"this table has {shape.words} words, got {at}")
 
 
 class Verifier:

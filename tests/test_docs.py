@@ -89,7 +89,7 @@ def test_peers_routes_are_named() -> None:
     below = text.split("| `/v1/peer/campaigns/{id}/...` | peer |")[1].split("\n")[0]
     for path in [str(getattr(route, "path", "")).replace("{cid}", "{id}") for route in peers.router.routes]:
         last = path.removeprefix("/v1/peer/campaigns/{id}").strip("/")
-        assert path in text or last in re.findall(r"\w+", below), path
+        assert path in text or last in re.findall(r"[\w-]+", below), path
 
 
 PROGRAMS = dict(reference.parsers())

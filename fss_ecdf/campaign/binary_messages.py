@@ -4,13 +4,14 @@ What is accepted has exactly one form: the right length, nothing left over, cano
 to the same bytes.
 
     upload   "FSSU" version server kind 0 digest(32) wave(4) count(4) people(8) key_bytes(4) proof_bytes(4),
-             then count x (id(16) other(32) key proof)
+             then count x (id(16) other(32) key proof), or of a table id(16) other(32) share
     shares   "FSSS" version server 0(2) digest(32) set(32) uploads(8) count(8), then count x element(8)
 
-Numbers are little-endian. `kind` is 0: keys, of one person each. `proof_bytes` is 0, or the size of the proof
-(`fss/proof.py`) that each key has beside it. `other` is the SHA-256 of key and proof that the other server gets: by it
-both servers compute the same leaf for an upload, and only if both were given what belongs together. An upload is for
-one wave, which its leaf covers, too.
+Numbers are little-endian. `kind` is 0: keys, of one person each; or 1: a table of the counts of `people` people, whose
+`count` is 1 and whose `key_bytes` are those of its share, a seed or words (`fss/table.py`). `proof_bytes` is 0, or the
+size of the proof (`fss/proof.py`) that each key has beside it. `other` is the SHA-256 of what the other server gets in
+place of key and proof, or of the share: by it both servers compute the same leaf for an upload, and only if both were
+given what belongs together. An upload is for one wave, which its leaf covers, too, with its kind and its people.
 """
 
 import hashlib
@@ -23,9 +24,12 @@ from numpy.typing import NDArray
 from fss import FssError, KeyBatch, KeyType, field
 from fss.field import Words
 from fss.proof import Proofs, proof_bytes
+from fss.table_shape import SEED_BYTES
+from fss.table_words import seed_server
 from fss_ecdf.campaign.campaign import Campaign, check_digest
-from fss_ecdf.campaign.contribution import HASH_BYTES, ONE_KEY, Contribution
+from fss_ecdf.campaign.contribution import HASH_BYTES, ONE_KEY, TABLE, Contribution
 from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidUpload
+from fss_ecdf.campaign.tables import table_shape
 
 UPLOAD_TYPE = "application/vnd.fss-ecdf.upload"
 SHARES_TYPE = "application/vnd.fss-ecdf.shares"
@@ -33,7 +37,8 @@ SHARES_TYPE = "application/vnd.fss-ecdf.shares"
 UPLOAD_VERSION = 4
 VERSION = 1
 UPLOAD_ID_BYTES = 16
-KINDS = {"dcf": 0, "dpf": 0}  # of an envelope, by the scheme of its uploads
+KEYS, TABLES = 0, 1  # the kind of an envelope
+KINDS = {"dcf": KEYS, "dpf": KEYS, TABLE: TABLES}  # by the scheme of its uploads
 
 _UPLOAD = struct.Struct("<4sBBBB32sIIQII")
 UPLOAD_HEADER_BYTES = _UPLOAD.size
@@ -42,8 +47,14 @@ _SHARES = struct.Struct("<4sBBH32s32sQQ")
 Bytes = NDArray[np.uint8]
 
 
-# An upload's id, its leaf, and what opens that: the bytes of its key and proof, then the hash of the other server's.
+# An upload's id, its leaf, and what opens that: the bytes of its key and proof, then the hash of the other server's. Of
+# a table, that hash alone: its share is kept apart.
 Row = tuple[bytes, bytes, bytes]
+
+
+def is_table(row: Row) -> bool:
+    """Whether a stored upload is a table."""
+    return len(row[2]) == HASH_BYTES
 
 
 @dataclass(frozen=True)
@@ -106,10 +117,37 @@ def upload_bytes(campaign: Campaign, count: int) -> int:
 
 @dataclass(frozen=True)
 class UploadHeader:
-    """What an envelope says before its rows: what each of them brings, and how many there are."""
+    """What an envelope says before its rows: what each of them brings, how many there are, and how long each is."""
 
     contribution: Contribution
     count: int
+    row_bytes: int
+
+    @property
+    def people(self) -> int:
+        return self.count * self.contribution.people
+
+    @property
+    def first_bytes(self) -> int:
+        """What is encrypted apart from the rest: the first row, or of a table what stands before its share."""
+        return UPLOAD_ID_BYTES + HASH_BYTES if self.contribution.is_table else self.row_bytes
+
+    @property
+    def share_bytes(self) -> int:
+        """Of a table: the bytes of its share."""
+        return self.row_bytes - UPLOAD_ID_BYTES - HASH_BYTES
+
+
+def encode_table(campaign: Campaign, server: int, wave: int, people: int, upload_id: bytes, other: bytes) -> bytes:
+    """An envelope for one server of a table, up to its share."""
+    shape = table_shape(campaign, people)
+    share_bytes = SEED_BYTES if seed_server(upload_id) == server else shape.bytes
+    return table_header(campaign, server, wave, people, share_bytes) + upload_id + other
+
+
+def table_header(campaign: Campaign, server: int, wave: int, people: int, share_bytes: int) -> bytes:
+    about = UPLOAD_VERSION, server, TABLES, 0, campaign.digest, wave, 1, people
+    return _UPLOAD.pack(b"FSSU", *about, share_bytes, 0)
 
 
 def upload_header(data: bytes, campaign: Campaign, server: int) -> UploadHeader:
@@ -117,30 +155,50 @@ def upload_header(data: bytes, campaign: Campaign, server: int) -> UploadHeader:
     if len(data) < _UPLOAD.size:
         raise InvalidUpload(f"an upload starts with a header of {_UPLOAD.size} bytes, got {len(data)} bytes")
     magic, version, given_server, kind, zero, digest, wave, count, people, *sizes = _UPLOAD.unpack_from(data)
-    expected, contribution = campaign.key_type(server), Contribution(campaign.variable.scheme, wave=wave)
     if magic != b"FSSU" or version != UPLOAD_VERSION:
         raise InvalidUpload(f"this is not an upload of version {UPLOAD_VERSION}")
     check_digest(campaign.digest, digest)
     if given_server != server:
         raise InvalidUpload(f"this upload is for server {given_server}, but was sent to server {server}")
-    keys = KINDS[contribution.scheme]
-    if (kind, zero) != (keys, 0):
-        raise InvalidUpload(f"uploads of this campaign are keys, of kind {keys}; this one is of kind {kind}")
+    if kind not in KINDS.values() or zero:
+        raise InvalidUpload(
+            f"uploads are keys, of kind {KEYS}, or a table, of kind {TABLES}; this one is of kind {kind}"
+        )
+    (_check_keys_header if kind == KEYS else _check_table_header)(campaign, count, people, sizes)
+    if wave > campaign.last_wave or (campaign.waves is not None and not wave):
+        raise InvalidUpload(f"this campaign has no wave {wave}")
+    contribution = (
+        Contribution(campaign.variable.scheme, wave=wave) if kind == KEYS else Contribution(TABLE, people, wave)
+    )
+    return UploadHeader(contribution, count, UPLOAD_ID_BYTES + HASH_BYTES + sum(sizes))
+
+
+def _check_keys_header(campaign: Campaign, count: int, people: int, sizes: list[int]) -> None:
+    expected = campaign.key_type(0)
     if sizes[0] != expected.key_bytes:
         raise InvalidUpload(f"keys of this campaign have {expected.key_bytes} bytes, the upload says {sizes[0]}")
     proof_size = proof_bytes(expected) if campaign.check_keys else 0
     if sizes[1] != proof_size:
         raise InvalidUpload(f"proofs of this campaign have {proof_size} bytes, the upload says {sizes[1]}")
-    if not count or people != contribution.people * count:
+    if not count or people != ONE_KEY.people * count:
         raise InvalidUpload(f"each key is of one person; the upload says {count} keys of {people} people")
-    if wave > campaign.last_wave or (campaign.waves is not None and not wave):
-        raise InvalidUpload(f"this campaign has no wave {wave}")
-    return UploadHeader(contribution, count)
+
+
+def _check_table_header(campaign: Campaign, count: int, people: int, sizes: list[int]) -> None:
+    words = table_shape(campaign, people).bytes
+    if count != 1 or sizes[1]:
+        raise InvalidUpload("a table comes alone, and its proof is among its words")
+    if sizes[0] not in (SEED_BYTES, words):
+        raise InvalidUpload(
+            f"the share of a table of {people} people has {SEED_BYTES} or {words} bytes, the upload says {sizes[0]}"
+        )
 
 
 def _whole(data: bytes, campaign: Campaign, server: int) -> UploadHeader:
     """The header of an envelope that has the length it says."""
     header = upload_header(data, campaign, server)
+    if header.contribution.is_table:
+        raise InvalidUpload("this upload is a table, and keys were expected")
     wanted = upload_bytes(campaign, header.count)
     if len(data) != wanted:
         raise InvalidUpload(f"{header.count} uploads make {wanted} bytes, got {len(data)}")

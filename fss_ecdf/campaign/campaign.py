@@ -48,6 +48,7 @@ from pydantic import (
 from fss.challenge import MAX_BITS as MAX_CHECKED_BITS
 from fss.keys import KeyType, key_type
 from fss.schemes import SCHEMES
+from fss.table_shape import MAX_POSITIONS
 from fss_ecdf.campaign.array_inputs import Strata, Values, named
 from fss_ecdf.campaign.base64url import from_base64url as from_base64url
 from fss_ecdf.campaign.base64url import to_base64url as to_base64url
@@ -118,6 +119,7 @@ class Campaign(BaseModel):
     max_values_per_person: int = Field(default=1, ge=1, le=1_000_000)
     admission: Literal["open", "invited", "sites"] = "open"
     check_keys: bool = True
+    tables: bool = False
     kem: Kem = "x25519"
     opens: Time | None = None
     closes: Time | None = None
@@ -160,6 +162,12 @@ class Campaign(BaseModel):
             grid = self.variable.own_grid
             if grid is None or grid.values == "date" or grid.thresholds(np.zeros(1, np.int64))[0] < 0:
                 raise ValueError("times of survival are numbers from 0 on: days since the start, not dates")
+        return self
+
+    @model_validator(mode="after")
+    def _valid_tables(self) -> Self:
+        if self.tables:
+            check_tables(self.admission, self.check_keys, len(self.strata) * self.variable.size)
         return self
 
     @model_validator(mode="after")
@@ -363,6 +371,16 @@ class ReleasedCampaign(Campaign):
 
     def released(self, parts: Sequence[tuple[float, int]]) -> "ReleasedCampaign":
         return self.original.released(parts)
+
+
+def check_tables(admission: str, check_keys: bool, positions: int) -> None:
+    """Raise unless a campaign may take tables of counts."""
+    if admission != "sites":
+        raise ValueError(f'tables = true needs admission = "sites": a table is of many people, not "{admission}"')
+    if not check_keys:
+        raise ValueError("tables = true needs check_keys = true: a table that is not checked could add any number")
+    if positions > MAX_POSITIONS:
+        raise ValueError(f"a table counts at 2^20 positions at most; strata and thresholds make {positions}")
 
 
 def check_digest(expected: bytes, given: bytes) -> None:

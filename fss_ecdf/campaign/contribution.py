@@ -1,7 +1,8 @@
 """Contribution: what one upload adds to the set of its wave, and the leaf that stands for it there.
 
 Both servers compute the same leaf for an upload, and only if both were given what belongs together. It covers the wave
-and the number of people: an upload in another wave, or with another weight, is another upload.
+and the number of people, and whether it is a key or a table: an upload in another wave, or with another weight, is
+another upload.
 
 >>> Contribution(wave=3)
 Contribution(scheme='dcf', people=1, wave=3)
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 
 HASH_BYTES = 32
 
-_CONTEXT = b"fss-ecdf set leaf 1\n"
+TABLE = "table"  # the scheme of what is no key
+
+_CONTEXT, _TABLE_CONTEXT = b"fss-ecdf set leaf 1\n", b"fss-ecdf table leaf 1\n"
 _COVERED = struct.Struct("<IQ")
 
 
@@ -26,9 +29,14 @@ class Contribution:
     wave: int = 0
 
     @property
+    def is_table(self) -> bool:
+        """Whether it is a table of a site's counts (`fss/table.py`); else it is a key."""
+        return self.scheme == TABLE
+
+    @property
     def leaf_parts(self) -> tuple[bytes, bytes]:
         """What is hashed before an upload's id and behind it, before the hashes of both shares."""
-        return _CONTEXT, _COVERED.pack(self.wave, self.people)
+        return _TABLE_CONTEXT if self.is_table else _CONTEXT, _COVERED.pack(self.wave, self.people)
 
     def leaf(self, upload_id: bytes, hashes: tuple[bytes, bytes]) -> bytes:
         """What stands for an upload in its set; `hashes` are the SHA-256 of both servers' shares."""

@@ -148,7 +148,8 @@ class SiteSummary(Message):
     label: Name
     state: Literal["active", "paused", "revoked"]
     quota: int = Field(ge=1, le=MAX_UPLOADS)
-    uploads: int = Field(ge=0)
+    uploads: int = Field(ge=0, description="people whose values are stored")
+    rejected: int = Field(default=0, ge=0, description="people of its tables that failed the check and are kept")
 
 
 class CampaignCreated(Message):

@@ -2,8 +2,9 @@
 
     header (fss_ecdf/campaign/binary_messages.py), then for every part: encapsulated key, ciphertext, tag
 
-The first part is the first row alone, so that a server knows a retry before it reads the rest. The other rows are cut
-into parts of PART_BYTES bytes, the last one being what is left.
+The first part is the first row alone, or of a table what stands before its share, so that a server knows a retry before
+it reads the rest. What follows is cut into parts of PART_BYTES bytes, the last one being what is left; so a table is
+decrypted as it comes (`SealedParts`).
 
 Each part is an HPKE message of its own (`fss_ecdf/campaign/hpke.py`). Its `info` covers the media type, the header
 (campaign's digest, server, kind, wave, numbers and lengths), the hash of the token that it is sent with, the part's
@@ -17,6 +18,7 @@ import struct
 from collections.abc import Callable, Iterator
 
 from fss_ecdf.campaign.binary_messages import (
+    TABLES,
     UPLOAD_HEADER_BYTES,
     UPLOAD_ID_BYTES,
     UPLOAD_TYPE,
@@ -24,10 +26,13 @@ from fss_ecdf.campaign.binary_messages import (
     upload_header,
 )
 from fss_ecdf.campaign.campaign import Campaign
+from fss_ecdf.campaign.contribution import HASH_BYTES
 from fss_ecdf.campaign.errors import InvalidCampaign, InvalidUpload, UnreadableUpload
 from fss_ecdf.campaign.hpke import ENCAPSULATED_BYTES, overhead, seal
 
 PART_BYTES = 1 << 20
+BEFORE_SHARE = UPLOAD_ID_BYTES + HASH_BYTES  # of a table
+_KIND = 6  # where a header says its kind
 
 _CONTEXT = b"fss-ecdf sealed upload 2\n" + UPLOAD_TYPE.encode() + b"\n"
 _PART = struct.Struct("<I?")
@@ -50,8 +55,9 @@ def seal_upload(campaign: Campaign, server: int, envelope: bytes, token: str) ->
     if campaign.server_commitments is None:
         raise InvalidCampaign("the campaign has no commitments of the servers, so nothing can be encrypted to them")
     header, key = envelope[:UPLOAD_HEADER_BYTES], campaign.server_commitments[server].hpke_key
+    alone = BEFORE_SHARE if header[_KIND : _KIND + 1] == bytes([TABLES]) else row_bytes(campaign)
     parts, first, sender = [header], b"", token_digest(token)
-    for number, start, stop in _parts(len(envelope) - UPLOAD_HEADER_BYTES, row_bytes(campaign)):
+    for number, start, stop in _parts(len(envelope) - UPLOAD_HEADER_BYTES, alone):
         info = part_info(header, sender, number, stop >= len(envelope), first)
         parts.append(seal(campaign.kem, key, info, envelope[start:stop]))
         first = parts[1][: ENCAPSULATED_BYTES[campaign.kem]]
@@ -66,10 +72,19 @@ def _parts(rows: int, row: int) -> Iterator[tuple[int, int, int]]:
 
 
 def sealed_bytes(campaign: Campaign, count: int) -> int:
-    """How many bytes travel to one server for so many uploads."""
+    """How many bytes travel to one server for so many keys."""
     row = row_bytes(campaign)
-    parts = 1 + -(-(count - 1) * row // PART_BYTES)
-    return UPLOAD_HEADER_BYTES + count * row + parts * overhead(campaign.kem)
+    return _sealed_bytes(campaign, count * row, row)
+
+
+def sealed_table_bytes(campaign: Campaign, share_bytes: int) -> int:
+    """How many bytes travel to one server for a table whose share has so many."""
+    return _sealed_bytes(campaign, BEFORE_SHARE + share_bytes, BEFORE_SHARE)
+
+
+def _sealed_bytes(campaign: Campaign, rows: int, first: int) -> int:
+    parts = 1 + -(-(rows - first) // PART_BYTES)
+    return UPLOAD_HEADER_BYTES + rows + parts * overhead(campaign.kem)
 
 
 def open_first(start: bytes, count: int, token: bytes, open_part: Opener) -> bytes:
@@ -79,9 +94,32 @@ def open_first(start: bytes, count: int, token: bytes, open_part: Opener) -> byt
     return row[:UPLOAD_ID_BYTES]
 
 
+class SealedParts:
+    """The parts of a table on its way, opened one after the other as they come."""
+
+    def __init__(self, header: bytes, campaign: Campaign, server: int, token: bytes, open_part: Opener) -> None:
+        self._header, self._token, self._open = header, token, open_part
+        about = upload_header(header, campaign, server)
+        self._rows, more = about.row_bytes, overhead(campaign.kem)
+        self._ends = [stop for _, _, stop in _parts(self._rows, about.first_bytes)]
+        self.sizes = [stop - start + more for _, start, stop in _parts(self._rows, about.first_bytes)]
+        self._key, self._first, self._number = ENCAPSULATED_BYTES[campaign.kem], b"", 0
+
+    def open(self, sealed: bytes) -> bytes:
+        """What is in the next part."""
+        number, self._number = self._number, self._number + 1
+        last = self._ends[number] == UPLOAD_HEADER_BYTES + self._rows
+        info = part_info(self._header, self._token, number, last, self._first)
+        self._first = self._first or sealed[: self._key]
+        return _opened(self._open, info, memoryview(sealed), number)
+
+
 def open_upload(data: bytes, campaign: Campaign, server: int, token: bytes, open_part: Opener) -> bytes:
     """The envelope of what travelled, or a problem. What its header says is checked before anything is decrypted."""
-    count = upload_header(data, campaign, server).count
+    about = upload_header(data, campaign, server)
+    if about.contribution.is_table:
+        raise InvalidUpload("this upload is a table, and keys were expected")
+    count = about.count
     wanted = sealed_bytes(campaign, count)
     if len(data) != wanted:
         raise InvalidUpload(f"{count} uploads make {wanted} encrypted bytes, got {len(data)}")

@@ -58,6 +58,9 @@ def table(found: Sequence[tuple[int, list[dict[str, Any]]]]) -> list[str]:
         lines.append(
             f"{name:<32} {state:<16} {uploads:>15} {quota:>9}  {short(str(next(iter(both.values()))['label']))}"
         )
+        rejected = {site["rejected"] for site in both.values()}
+        if any(rejected):
+            lines.append(f"{'':<32} tables of {max(rejected)} people failed the check and do not count")
     return lines
 
 

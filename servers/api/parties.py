@@ -7,15 +7,18 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from fss_ecdf.campaign import confirmations
-from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, UPLOAD_TYPE
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, UPLOAD_TYPE, Row
 from fss_ecdf.campaign.campaign import to_base64url
+from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import CampaignFull, InvalidUpload, UnsupportedMediaType
 from fss_ecdf.campaign.json_messages import UploadFailure, UploadResponse
+from fss_ecdf.net.hpke import HpkeKey
 from servers import metrics
 from servers.api import auth
 from servers.api.judging import read_upload
 from servers.api.requests import AT_ONCE, BEARER, CampaignId, Plain, body, fixed_entry_of, rate_keys, server_of, takes
 from servers.storage import admission
+from servers.storage.campaigns import StoredCampaign
 from servers.storage.key_files import split_ids
 
 router = APIRouter(route_class=Plain)
@@ -36,9 +39,10 @@ _NOT_WITHDRAWN = (
     openapi_extra=takes(UPLOAD_TYPE, {"type": "string", "format": "binary"}),
 )
 async def upload(cid: CampaignId, request: Request) -> Response:
-    """Store keys, one or many. What is not among the failures is stored for good when the answer arrives.
+    """Store keys, one or many, or a table of a site's counts.
 
-    If nothing failed, the server signs that: a party believes nobody else that its upload is stored.
+    What is not among the failures is stored for good when the answer arrives. If nothing failed, the server signs that:
+    a party believes nobody else that its upload is stored.
     """
     server, entry = server_of(request), await fixed_entry_of(request, cid)
     sender = await auth.require_uploader(request, server, entry)
@@ -48,23 +52,31 @@ async def upload(cid: CampaignId, request: Request) -> Response:
     key = server.hpke_keys.known(entry.campaign)
     if key is None:
         key = await asyncio.to_thread(server.hpke_keys.of, entry.campaign)
-    data = await read_upload(request, entry, sender, key)
-    form = data, entry.campaign, server.number, auth.presented_digest(request), key.open
-    contribution, rows = (
-        admission.decrypt_rows(*form)
-        if len(data) <= AT_ONCE
-        else await asyncio.to_thread(admission.decrypt_rows, *form)
-    )
-    del data, form  # the rows are a copy
+    contribution, rows, share = await _contributions(request, entry, sender, key)
     refusal = admission.closed_reason(entry.campaign, server.clock())
-    failures = await server.writer.add(admission.NewUploads(entry.campaign.id, rows, sender, refusal, contribution))
-    metrics.UPLOADS.inc(len(rows) - len(failures))
+    asked = admission.NewUploads(entry.campaign.id, rows, sender, refusal, contribution, share)
+    failures = await server.writer.add(asked)
+    metrics.UPLOADS.inc((len(rows) - len(failures)) * contribution.people)
     if not failures:
         leaves = b"".join(leaf for _, leaf, _ in rows)
         message = confirmations.stored(entry.campaign.digest, server.number, contribution.wave, leaves)
         return _answered(UploadResponse(signature=to_base64url(server.identity.sign(message))))
     told = len(rows), failures
     return _failed(*told) if len(failures) <= FEW else await asyncio.to_thread(_failed, *told)
+
+
+async def _contributions(
+    request: Request, entry: StoredCampaign, sender: str | None, key: HpkeKey
+) -> tuple[Contribution, list[Row], list[bytes]]:
+    """What an upload brings, and its rows: of keys, or of a table with its share."""
+    data = await read_upload(request, entry, sender, key)
+    if not isinstance(data, bytes):
+        contribution, row, share = data
+        return contribution, [row], share
+    form = data, entry.campaign, server_of(request).number, auth.presented_digest(request), key.open
+    if len(data) <= AT_ONCE:
+        return *admission.decrypt_rows(*form), []
+    return *await asyncio.to_thread(admission.decrypt_rows, *form), []  # the rows are a copy
 
 
 def _failed(count: int, failures: admission.Failures) -> Response:

@@ -30,7 +30,7 @@ from servers.release.release_service import GROUPS, SHARES
 from servers.release.release_state import ReleaseState
 from servers.rollback import HEADER
 from servers.server import Server
-from servers.storage.key_files import split_ids
+from servers.storage.key_files import KEYS, TABLES, split_ids
 from servers.storage.waves import OPEN
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -190,10 +190,20 @@ async def challenge(cid: str, request: Request, wave: Number = 0) -> JSONRespons
 
 @router.post("/v1/peer/campaigns/{cid}/messages", include_in_schema=False)
 async def messages(cid: str, request: Request, wave: Number = 0) -> Response:
+    return await _told(cid, request, wave, KEYS)
+
+
+@router.post("/v1/peer/campaigns/{cid}/table-messages", include_in_schema=False)
+async def table_messages(cid: str, request: Request, wave: Number = 0) -> Response:
+    return await _told(cid, request, wave, TABLES)
+
+
+async def _told(cid: str, request: Request, wave: int, of: str) -> Response:
+    """Check messages, of keys or of tables."""
     server = auth.require(request, PEER)
     campaign = (await entry_of(request, cid)).campaign
     query = await body(request, SMALL_BODY)
-    about = server.identity, server.folder(campaign.id, wave), campaign, wave, query
+    about = server.identity, server.folder(campaign.id, wave), campaign, wave, query, of
     told = await asyncio.to_thread(key_check.key_check_messages, *about)
     return Response(told, media_type="application/octet-stream")
 

@@ -90,7 +90,7 @@ class Incoming:
             raise BodyTooLarge(f"a body has at most {limit} bytes here")
         self._scope, self._stream = request.scope, request.stream()
         self._parts: list[bytes] = []
-        self._size, self._ended = 0, False
+        self._size, self._taken, self._ended = 0, 0, False
         self._held: Held | None = None
         self._began = asyncio.get_running_loop().time()
 
@@ -101,11 +101,25 @@ class Incoming:
 
     async def start(self, count: int) -> bytes:
         """The first bytes, fewer only if the body has no more; they stay part of it."""
-        while self._size < count and not self.is_whole:
+        while self._size - self._taken < count and not self.is_whole:
             await self._more()
         if len(self._parts) > 1:
             self._parts = [b"".join(self._parts)]
         return self._parts[0][:count] if self._parts else b""
+
+    async def take(self, count: int) -> bytes:
+        """The next bytes, exactly so many; they are not kept."""
+        data = await self.start(count)
+        if len(data) != count:
+            raise InvalidInput("the body ended before it was complete")
+        self._taken += count
+        self._parts = [self._parts[0][count:]]
+        return data
+
+    async def require_end(self) -> None:
+        """Raise unless all of it was taken."""
+        if self._size > self._taken or await self.start(1):
+            raise InvalidInput("the body is longer than its header says")
 
     async def all(self, limit: int | None = None) -> bytes:
         """All of it, or BodyTooLarge: beyond the limit that it was opened with, or a lower one."""

@@ -69,8 +69,15 @@ async def change(cid: CampaignId, site: SiteId, request: Request) -> JSONRespons
 def sites_of(server: Server, campaign: bytes) -> list[dict[str, object]]:
     """What an operator is shown; the other server is told nothing of it."""
     server.storage.campaigns.get(campaign)  # says whether it is unknown or deleted
-    counts = server.storage.uploads.by_sender(campaign)
+    counts, rejected = server.storage.uploads.by_sender(campaign), server.storage.tables.rejected(campaign)
     return [
-        {"id": s.id, "label": s.label, "state": s.state, "quota": s.quota, "uploads": counts.get(s.id, 0)}
+        {
+            "id": s.id,
+            "label": s.label,
+            "state": s.state,
+            "quota": s.quota,
+            "uploads": counts.get(s.id, 0),
+            "rejected": rejected.get(s.id, 0),
+        }
         for s in server.storage.sites.all(campaign)
     ]

@@ -5,7 +5,9 @@
       wave-N/uploads                        of each upload of the sealed set, in the order of their ids: id, key,
                                             proof, and the hash of what the other server got
       wave-N/rejected                       the same of what failed a check and is not erased yet
+      wave-N/tables, wave-N/rejected-tables the same of tables (`servers/audit/tables.py`)
       wave-N/check-SET/entries, seeds       which uploads were checked, and both parts of the challenge
+      wave-N/check-SET/tables               which of them are tables, and of how many people each is
       release-NAME/statement, noise.secret
       kept/                                 what this server kept of the other one: the files of an evidence folder
     evidence/   of the other server
@@ -25,11 +27,14 @@ from pathlib import Path
 
 import numpy as np
 
+from fss_ecdf.campaign.binary_messages import is_table
 from fss_ecdf.campaign.campaign import ID_BYTES, from_base64url
+from fss_ecdf.campaign.contribution import HASH_BYTES
 from fss_ecdf.campaign.errors import InvalidInput, NotSealed
 from fss_ecdf.cli.common import UsageError
 from fss_ecdf.net.server_identity import Identity
 from servers.audit.material import About, AboutWave, check_folder, release_folder, wave_folder
+from servers.audit.tables import write_tables
 from servers.release.evidence import CHECK, Evidence
 from servers.release.sealed_releases import SealedRelease, releases, source
 from servers.release.statement import state
@@ -56,7 +61,8 @@ def keys(settings: Settings, campaign_id: str, out: Path) -> None:
         waves = [storage.waves.get(entry.campaign.id, wave.number) for wave in waves]
     for wave in waves:
         if wave.erased:
-            (wave_folder(out, wave.number) / "uploads").unlink(missing_ok=True)
+            for name in ("uploads", "tables"):
+                (wave_folder(out, wave.number) / name).unlink(missing_ok=True)
         elif wave.peer_seed is not None:
             seeds = [identity.check_seed(entry.campaign, wave.number), wave.peer_seed]
             _checks(settings, entry, wave, out, seeds if settings.server == 0 else seeds[::-1])
@@ -110,9 +116,16 @@ def _uploads(storage: Storage, entry: StoredCampaign, wave: Wave, out: Path) -> 
     _write(path, b"")
     with path.open("ab") as file:
         for rows in storage.uploads.rows(entry.campaign.id, CHUNK, wave.number):
-            file.write(b"".join(upload_id + opening for upload_id, _, opening in rows))
+            file.write(b"".join(row[0] + row[2] for row in rows if not is_table(row)))
     rejected = storage.uploads.rejected(entry.campaign.id, wave.number)
-    _write(path.with_name("rejected"), b"".join(upload_id + opening for upload_id, opening in rejected))
+    keys = (upload_id + opening for upload_id, opening in rejected if len(opening) != HASH_BYTES)
+    _write(path.with_name("rejected"), b"".join(keys))
+    if entry.campaign.tables:
+        kept = storage.tables
+        for name, tables in (("tables", kept.in_wave), ("rejected-tables", kept.rejected_in_wave)):
+            _write(path.with_name(name), b"")
+            with path.with_name(name).open("ab") as file:
+                write_tables(file, entry.campaign.id, kept, tables(entry.campaign.id, wave.number))
 
 
 def _checks(settings: Settings, entry: StoredCampaign, wave: Wave, out: Path, seeds: list[bytes]) -> None:
@@ -120,6 +133,8 @@ def _checks(settings: Settings, entry: StoredCampaign, wave: Wave, out: Path, se
         if (folder / "entries").is_file():
             target = check_folder(out, wave.number, checked)
             _write(target / "entries", (folder / "entries").read_bytes())
+            if (folder / "tables").is_file():
+                _write(target / "tables", (folder / "tables").read_bytes())
             _write(target / "seeds", "\n".join(seed.hex() for seed in seeds).encode())
 
 

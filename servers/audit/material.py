@@ -18,6 +18,7 @@ from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import InvalidUpload
 from fss_ecdf.campaign.json_messages import Bytes32, Message, read
 from fss_ecdf.campaign.release import ReleaseName
+from servers.audit.tables import ExportedTables
 from servers.audit.verdict import Wrong
 from servers.release.noise import SEED_BYTES
 from servers.release.sealed_releases import SealedRelease, releases
@@ -126,12 +127,15 @@ class Uploads:
         """These, then those of the other."""
         return Uploads(np.concatenate([self._rows, other._rows]), self._type, self._contribution)
 
-    def as_set(self, checked: bytes | None) -> UploadSet:
-        """As the server that has these would have sealed and signed them."""
+    def as_set(self, checked: bytes | None, tables: ExportedTables) -> UploadSet:
+        """As the server that has these, with these tables, would have sealed and signed them."""
         digest = hashlib.sha256(file_header(self._type, len(self)))
         for row in self.keys().words:
             digest.update(np.ascontiguousarray(row).data)
-        return UploadSet(len(self), set_checksum(b"".join(self.entries)), 0, checked, digest.digest())
+        people = sum(one.people for one in tables.tables)
+        entries = sorted([*self.entries, *tables.entries])
+        about = set_checksum(b"".join(entries)), 0, checked, digest.digest()
+        return UploadSet(len(self) + people, *about, len(tables.tables), people)
 
 
 class Export:
@@ -159,6 +163,18 @@ class Export:
             if not wave.erased
         }
 
+    @cached_property
+    def tables(self) -> dict[int, ExportedTables]:
+        """Of every wave whose keys are not erased."""
+        return {number: self._tables(number, "tables") for number, wave in self.about.items() if not wave.erased}
+
+    def rejected_tables(self, number: int) -> ExportedTables:
+        """Tables that failed the check of a wave and are not erased yet."""
+        return self._tables(number, "rejected-tables")
+
+    def _tables(self, number: int, name: str) -> ExportedTables:
+        return ExportedTables(self.campaign, self.server, number, wave_folder(self.folder, number) / name)
+
     def rejected(self, number: int) -> Uploads:
         """What failed the check of a wave and is not erased yet."""
         return Uploads.read(wave_folder(self.folder, number) / "rejected", self.campaign, self.server, number)
@@ -171,7 +187,7 @@ class Export:
     def _set(self, wave: AboutWave) -> UploadSet:
         if wave.erased:
             return UploadSet(wave.count, wave.checksum, 0, wave.checked, wave.keys)
-        return self.uploads[wave.number].as_set(wave.checked)
+        return self.uploads[wave.number].as_set(wave.checked, self.tables[wave.number])
 
     @cached_property
     def releases(self) -> dict[ReleaseName, SealedRelease]:

@@ -8,20 +8,24 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fss import FssError, field
+from fss import FssError, field, table
 from fss.challenge import Challenge, derive
 from fss.check import Messages, accept
 from fss.field import Words
 from fss_ecdf.campaign.campaign import Campaign, from_base64url, to_base64url
 from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidUpload, Problem
 from fss_ecdf.campaign.json_messages import CheckMessagesQuery, read
+from fss_ecdf.campaign.tables import table_shape
 from fss_ecdf.net.server_identity import verify_commitment
 from servers.audit.material import Export, Uploads, check_folder, signed_answers, wave_folder
+from servers.audit.tables import ExportedTables, read_checked
 from servers.audit.verdict import HONEST, Finding, Nothing, Wrong, finding
 from servers.compute.shares import messages_of
+from servers.compute.table_sums import decode_messages
 from servers.release.statement import messages_question, require_messages_signed, split
 from servers.storage.entries import id_of, set_checksum
 from servers.storage.entries import split as split_entries
+from servers.storage.key_files import KEYS, TABLES
 
 AT_ONCE = 1 << 14  # keys that are checked together
 _ROWS = ("digest", "f", "q")
@@ -52,7 +56,9 @@ class CheckAudit:
             if found.verdict != HONEST:
                 return
         yield finding(self._called("check messages"), 1 - self.server, self._messages)
-        if not self._found.all():
+        if self._checked_tables:
+            yield finding(self._called("check messages about tables"), 1 - self.server, self._about_tables)
+        if self._gone:
             yield finding(self._called("messages about erased uploads"), self.server, self._erased)
         if self.export.about[self.number].checked == self.checked:
             yield finding(self._called("uploads that passed"), self.server, self._passed)
@@ -75,11 +81,31 @@ class CheckAudit:
         if set_checksum(b"".join(self._entries)) != self.checked:
             raise Wrong(self.server, "the uploads handed over are not those that were checked")
         there, places = self._rows
-        for entry, place in zip(self._entries, places, strict=True):
+        for entry, place in zip(self._keys, places, strict=True):
             if place >= 0 and there.entries[place] != entry:
                 detail = f"the key of upload {to_base64url(id_of(entry))} is not the one that was checked"
                 raise Wrong(self.server, detail)
+        of_tables = {id_of(entry): entry for tables in self._tables for entry in tables.entries}
+        for entry in self._entries:
+            if of_tables.get(id_of(entry), entry) != entry:
+                detail = f"the share of table {to_base64url(id_of(entry))} is not the one that was checked"
+                raise Wrong(self.server, detail)
         return 0
+
+    @cached_property
+    def _checked_tables(self) -> dict[bytes, int]:
+        """The tables among the uploads that were checked, in the order of their ids, each with its people."""
+        return dict(sorted(read_checked(self._folder(self.export.folder) / "tables").items()))
+
+    @cached_property
+    def _keys(self) -> list[bytes]:
+        """The keys among them."""
+        return [entry for entry in self._entries if id_of(entry) not in self._checked_tables]
+
+    @cached_property
+    def _tables(self) -> tuple[ExportedTables, ExportedTables]:
+        """Those that passed, and those that failed and are still there."""
+        return self.export.tables[self.number], self.export.rejected_tables(self.number)
 
     @cached_property
     def _seeds(self) -> tuple[bytes, bytes]:
@@ -108,7 +134,7 @@ class CheckAudit:
         """Uploads that are still there, and the place of each checked one among them, or -1."""
         there = self.export.uploads[self.number].and_those(self.export.rejected(self.number))
         places = {id_of(entry): place for place, entry in enumerate(there.entries)}
-        return there, np.array([places.get(id_of(entry), -1) for entry in self._entries], np.int64)
+        return there, np.array([places.get(id_of(entry), -1) for entry in self._keys], np.int64)
 
     @property
     def _found(self) -> NDArray[np.bool_]:
@@ -118,7 +144,7 @@ class CheckAudit:
     def _computed(self) -> Words:
         """The messages that the keys, the proofs and the challenge make; 0 about uploads that are erased."""
         uploads, places = self._rows
-        words = np.zeros((3, len(self._entries)), np.uint64)
+        words = np.zeros((3, len(self._keys)), np.uint64)
         found = np.flatnonzero(self._found)
         for start in range(0, found.size, AT_ONCE):
             some = found[start : start + AT_ONCE]
@@ -126,8 +152,28 @@ class CheckAudit:
         return words
 
     def _told(self, of: Path, server: int) -> tuple[Words, NDArray[np.bool_]]:
-        """The messages that a server signed, and about which uploads there are some."""
-        words, known = np.zeros((3, len(self._entries)), np.uint64), np.zeros(len(self._entries), np.bool_)
+        """The messages about keys that a server signed, and about which of them there are some."""
+        words, known = np.zeros((3, len(self._keys)), np.uint64), np.zeros(len(self._keys), np.bool_)
+        for some, messages in self._signed(of, server, KEYS, len(self._keys)):
+            try:
+                words[:, some] = Messages.from_bytes(messages, some.stop - some.start).words
+            except FssError as error:
+                raise Wrong(server, f"it has signed what cannot be messages: {error}") from None
+            known[some] = True
+        return words, known
+
+    def _told_of_tables(self, of: Path, server: int) -> dict[bytes, table.Message]:
+        """The messages about tables that a server signed, by the tables' ids."""
+        told, ids = dict[bytes, table.Message](), list(self._checked_tables)
+        for some, messages in self._signed(of, server, TABLES, len(ids)):
+            try:
+                told.update(zip(ids[some], decode_messages(messages), strict=True))
+            except (FssError, ValueError) as error:
+                raise Wrong(server, f"it has signed what cannot be messages about tables: {error}") from None
+        return told
+
+    def _signed(self, of: Path, server: int, what: str, count: int) -> Iterator[tuple[slice, bytes]]:
+        """What a server signed about keys, or about tables, of which so many were checked."""
         for question, answer in signed_answers(self._folder(of)):
             try:
                 require_messages_signed(self.campaign, server, question, answer)
@@ -135,18 +181,37 @@ class CheckAudit:
                 raise Wrong(1 - server, f"the messages handed over are not signed by server {server}") from None
             query = question.partition(b"\n")[2]
             asked = read(CheckMessagesQuery, query)
-            about = question, asked.digest, asked.checksum
-            if about != (messages_question(self.number, query), self.campaign.digest, self.checked):
+            questions = [messages_question(self.number, query, one) for one in (KEYS, TABLES)]
+            if question not in questions or (asked.digest, asked.checksum) != (self.campaign.digest, self.checked):
                 raise InvalidPeerResponse("these messages are about another set than the one that was checked")
-            if not asked.start <= asked.stop <= len(self._entries):
+            if question != messages_question(self.number, query, what):
+                continue
+            if not asked.start <= asked.stop <= count:
                 raise InvalidPeerResponse("these messages are about more uploads than were checked")
-            some = slice(asked.start, asked.stop)
-            try:
-                words[:, some] = Messages.from_bytes(split(answer)[0], asked.stop - asked.start).words
-            except FssError as error:
-                raise Wrong(server, f"it has signed what cannot be messages: {error}") from None
-            known[some] = True
-        return words, known
+            yield slice(asked.start, asked.stop), split(answer)[0]
+
+    @cached_property
+    def _computed_of_tables(self) -> dict[bytes, table.Message]:
+        """The messages that the words and the challenge make, of tables that are still there."""
+        return {k: v for tables in self._tables for k, v in tables.messages(self._seeds).items()}
+
+    def _about_tables(self) -> int:
+        told, compared = self._told_of_tables(self.evidence, self.server), 0
+        for upload_id, message in self._computed_of_tables.items():
+            if upload_id in told and told[upload_id] != message:
+                name = to_base64url(upload_id)
+                raise Wrong(self.server, f"the message about table {name} is not what its words and the challenge make")
+            compared += upload_id in told
+        if len(told) < len(self._checked_tables):
+            detail = f"of {len(self._checked_tables)} messages about tables, server {1 - self.server} kept {len(told)}"
+            raise Nothing(detail)
+        return 4 * compared
+
+    @cached_property
+    def _gone(self) -> int:
+        """How many of the uploads that were checked are erased."""
+        there = {one.id for tables in self._tables for one in tables.tables}
+        return int((~self._found).sum()) + len(self._checked_tables.keys() - there)
 
     def _messages(self) -> int:
         told, known = self._told(self.evidence, self.server)
@@ -158,16 +223,15 @@ class CheckAudit:
             by = int(field.decode(field.sub(told[row, first : first + 1], self._computed[row, first : first + 1]))[0])
             raise Wrong(
                 self.server,
-                f"messages about {wrong.size} of {len(self._entries)} uploads differ, the first about upload "
-                f"{to_base64url(id_of(self._entries[first]))}: its {_ROWS[row]} by {by}",
+                f"messages about {wrong.size} of {len(self._keys)} uploads differ, the first about upload "
+                f"{to_base64url(id_of(self._keys[first]))}: its {_ROWS[row]} by {by}",
             )
         if not known.all():
-            raise Nothing(f"of {len(self._entries)} messages, server {1 - self.server} kept {int(known.sum())}")
+            raise Nothing(f"of {len(self._keys)} messages, server {1 - self.server} kept {int(known.sum())}")
         return 3 * int(compared.sum())
 
     def _erased(self) -> int:
-        gone = int((~self._found).sum())
-        raise Nothing(f"{gone} rejected uploads were erased; what was said about them cannot be computed again")
+        raise Nothing(f"{self._gone} rejected uploads were erased; what was said about them cannot be computed again")
 
     def _passed(self) -> int:
         """The sealed set is what both servers' messages accept."""
@@ -185,13 +249,29 @@ class CheckAudit:
             raise Nothing(f"server {self.server} did not keep all messages of server {other}")
         first, second = (own, theirs) if self.server == 0 else (theirs, own)
         passed = accept(Messages(first), Messages(second), self._by)
-        expected = {entry for entry, good in zip(self._entries, passed, strict=True) if good}
-        sealed = set(self.export.uploads[self.number].entries)
+        expected = {entry for entry, good in zip(self._keys, passed, strict=True) if good} | self._passed_tables()
+        sealed = {*self.export.uploads[self.number].entries, *self.export.tables[self.number].entries}
         for off, what in ((expected - sealed, "passed and are not"), (sealed - expected, "failed and are")):
             if off:
                 name = to_base64url(id_of(min(off)))
                 raise Wrong(self.server, f"{len(off)} uploads {what} in the set, the first {name}")
         return len(self._entries)
+
+    def _passed_tables(self) -> set[bytes]:
+        """The entries of tables that both servers' messages accept."""
+        if not self._checked_tables:
+            return set()
+        other = 1 - self.server
+        own = {**self._told_of_tables(self.evidence, self.server), **self._computed_of_tables}
+        theirs = self._told_of_tables(self.export.kept, other)
+        if missing := len(self._checked_tables.keys() - (own.keys() & theirs.keys())):
+            raise Nothing(f"messages about {missing} tables were not kept, or the tables are erased")
+        pairs = ((entry, id_of(entry)) for entry in self._entries if id_of(entry) in self._checked_tables)
+        return {
+            entry
+            for entry, i in pairs
+            if table.accept(own[i], theirs[i], table_shape(self.campaign, self._checked_tables[i]))
+        }
 
 
 def check_audits(export: Export, evidence: Path) -> Iterator[CheckAudit]:

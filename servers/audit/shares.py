@@ -140,6 +140,8 @@ class ReleaseAudit:
         for number, _ in self.release.parts:
             if number not in self.shares:
                 self.shares[number] = share_of(self.campaign, self.export.uploads[number].keys())
+                if self.export.tables[number].tables:
+                    self.shares[number] += self.export.tables[number].share()
         return reduce(add, (self.shares[number] for number, _ in self.release.parts))
 
     @cached_property
@@ -159,6 +161,7 @@ class ReleaseAudit:
             return self._curve
         at = np.array(positions, np.int64)
         by_points = SCHEMES[self.campaign.variable.scheme].is_cumulative and len(self.release.parts) == 1
+        by_points = by_points and not self.release.sealed.tables
         if not by_points or self.campaign.bits <= _WHOLE_BITS:
             return self._curve[at]
         (part,) = self.release.parts

@@ -5,6 +5,8 @@ Shares leave this room wrapped up (`Unnoised`).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,16 +55,29 @@ def messages_of(keys: KeyBatch, proofs: Proofs, by: Challenge) -> Messages:
 
 
 async def whole_share(campaign: Campaign, file: KeyFile, executor: Executor, report: Report) -> RawShare:
-    """This server's share at every position."""
-    return (await complete(file, executor, report)).curve(campaign)
+    """This server's share at every position, of keys and tables."""
+    share = (await complete(file, executor, report)).curve(campaign)
+    of_tables = await asyncio.to_thread(_of_tables, campaign, [file])
+    if of_tables is None:
+        raise NotReady("the sum of the tables is missing; it is made again")
+    return reduce(add, of_tables, share)
 
 
 def saved_share(campaign: Campaign, files: Sequence[KeyFile]) -> RawShare | None:
-    """The whole share of some key files together as it was saved, if it is complete."""
-    sums = [Sum(file) for file in files]
+    """The whole share of some sets together as it was saved, if it is complete."""
+    sums, of_tables = [Sum(file) for file in files], _of_tables(campaign, files)
+    if of_tables is None or not all(one.is_complete for one in sums):
+        return None
     for more in sums[1:]:
         sums[0].total = field.add(sums[0].total, more.total)
-    return sums[0].curve(campaign) if all(one.is_complete for one in sums) else None
+    return reduce(add, of_tables, sums[0].curve(campaign))
+
+
+def _of_tables(campaign: Campaign, files: Sequence[KeyFile]) -> list[RawShare] | None:
+    """The shares of the tables of some sets, if all of them are there."""
+    shares = [file.tables.share(campaign) for file in files if file.tables is not None]
+    found = [share for share in shares if share is not None]
+    return found if len(found) == len(shares) else None
 
 
 class CheckedShare:

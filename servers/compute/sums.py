@@ -18,6 +18,7 @@ from fss_ecdf.campaign.files import write_durably
 from servers import log
 from servers.compute.executor import SLICE, Executor
 from servers.compute.raw_share import RawShare
+from servers.compute.table_sums import TableSums
 from servers.compute.worker import Check, Part, Slice
 
 Report = Callable[[float], Awaitable[None]]
@@ -39,6 +40,7 @@ class KeyFile:
     count: int
     check: Check | None = None
     slice: int = SLICE  # how many keys are summed at a time
+    tables: TableSums | None = None  # where the sum of the set's tables is kept, if there are any
 
     def slices(self) -> list[Slice]:
         starts = range(0, self.count, self.slice)
@@ -117,6 +119,7 @@ class Sum:
         self.save()
 
     def curve(self, campaign: Campaign) -> RawShare:
+        """Of the keys; tables come to that."""
         return RawShare(SCHEMES[campaign.variable.scheme].curve(self.total))
 
 

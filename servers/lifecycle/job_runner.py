@@ -23,7 +23,7 @@ from servers import log, metrics
 from servers.compute.executor import Executor
 from servers.compute.raw_share import RawShare
 from servers.compute.shares import saved_share, whole_share
-from servers.lifecycle.key_check import KeyChecker, NotReadyYet
+from servers.lifecycle.key_check import KeyChecker, NotReadyYet, wave_tables
 from servers.release import add_noise
 from servers.release.sealed_releases import SealedRelease, key_file, key_files, releases, source
 from servers.settings import Settings
@@ -181,6 +181,7 @@ class JobRunner:
             return
         held.note("writing keys", 0.0)
         sealed = await self._keys(entry, wave, held)
+        await self._table_sums(entry, wave, held)
         self._crash("keys-written")
         if entry.campaign.bits <= self._settings.curve_bits:
             held.note("evaluating", 0.0)
@@ -207,8 +208,9 @@ class JobRunner:
 
         def write() -> bytes:
             rows = self._storage.uploads.rows(campaign.id, objects.CHUNK, wave.number)
-            expected = objects.Expected(campaign.key_type(self._settings.server), sealed.count, sealed.checksum)
-            return objects.write_keys(folder.keys, rows, expected, held.report(sealed.count))
+            type = campaign.key_type(self._settings.server)
+            expected = objects.Expected(type, sealed.keys, sealed.checksum, sealed.tables)
+            return objects.write_keys(folder.keys, rows, expected, held.report(sealed.keys))
 
         try:
             digest = await asyncio.to_thread(write)
@@ -229,6 +231,29 @@ class JobRunner:
 
         await self._writer.run(keep)
         return replace(sealed, key_file=digest)
+
+    async def _table_sums(self, entry: StoredCampaign, wave: Wave, held: "_Held") -> None:
+        """The sum of the set's tables, made anew where it is missing or damaged: nothing is checked again for that."""
+        campaign, sealed = entry.campaign, wave.sealed
+        tables = key_file(self._settings, campaign, wave.number, sealed).tables
+        if tables is None or await asyncio.to_thread(tables.load, campaign) is not None:
+            return
+        held.note("adding tables", 0.0)
+
+        def make() -> None:
+            of = wave_tables(self._storage, campaign, self._settings.server, wave.number)
+            sums = of.no_sums()
+            if len(of.tables) != sealed.tables:
+                raise objects.NotTheSealedSet
+            of.add(sums, of.tables)
+            tables.save(sums)
+
+        try:
+            await asyncio.to_thread(make)
+        except objects.NotTheSealedSet:
+            if (await asyncio.to_thread(self._storage.waves.get, campaign.id, wave.number)).erased:
+                raise StateChanged from None
+            raise _not_sealed("tables are not the sealed") from None
 
     async def _evaluate(self, entry: StoredCampaign, number: int, sealed: UploadSet, held: "_Held") -> None:
         """The share of this wave's keys, kept here; then every release that ends with this wave, with its noise."""

@@ -70,7 +70,8 @@ def freeze(storage: Storage, campaign: Campaign, now: datetime, number: int = 0)
     """Steps 1 and 2: take no more uploads, and say what is here."""
     closed = seals_at_closing(campaign, now) or is_due(storage, campaign, number, now)
     wave = storage.waves.freeze(campaign.id, number, closed=closed)
-    count, fixed = storage.uploads.in_wave(campaign.id, number), NO_SET if wave.set is None else wave.set.checksum
+    count = storage.uploads.contributions_in_wave(campaign.id, number)
+    fixed = NO_SET if wave.set is None else wave.set.checksum
     return Frozen(wave.state, wave.freeze_number, campaign.digest, count, fixed)
 
 
@@ -192,7 +193,8 @@ class Sealer:
         wave = await asyncio.to_thread(storage.waves.get, campaign.id, number)
         apart = await self._compare(campaign, wave, mine, theirs)
         _require_possible(mine, theirs, apart)
-        leave, count = split_ids(apart.here), mine.count - len(apart.here) // UPLOAD_ID_BYTES
+        leave = split_ids(apart.here)
+        count = await asyncio.to_thread(storage.waves.people, campaign.id, number, leave)
         if count < least_uploads(campaign) and (mine.is_fixed or theirs.is_fixed):
             raise TooFewUploads(
                 "too few uploads passed the check; nothing is published of them, and nothing can be added"

@@ -27,6 +27,11 @@ class Evidence:
         self._make()
         write_parts_durably(self.folder / "entries", parts)
 
+    def keep_tables(self, listed: bytes) -> None:
+        """Which of those uploads are tables, and of how many people each is."""
+        self._make()
+        write_durably(self.folder / "tables", listed)
+
     def statement(self) -> bytes | None:
         path = self.folder / "statement"
         return path.read_bytes() if path.is_file() else None

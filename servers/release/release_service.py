@@ -23,6 +23,7 @@ from fss_ecdf.campaign.release import CURVE, ReleaseName
 from fss_ecdf.net.server_identity import Identity
 from servers import log, metrics
 from servers.compute.evaluation_queue import EvaluationQueue
+from servers.compute.raw_share import RawShare
 from servers.compute.shares import Gone, saved_share, share_at
 from servers.compute.sums import KeyFile
 from servers.peer import PeerClient
@@ -106,10 +107,13 @@ class ReleaseService:
             self._require_small(of, WHOLE_CURVES)
             raise await self._not_ready(of)
         keys = await self._few_points(of, positions)
+        of_tables = await self._tables_at(of, positions)
         await self._budget.spend_curve(of.release.account)
         async with self._slots.one():
             with metrics.EVALUATION_SECONDS.time():
                 share = await share_at(keys, positions, gone)
+                if of_tables is not None:
+                    share += of_tables
                 return await asyncio.to_thread(add_noise.noisy_points, share, self._source(of), positions)
 
     async def groups(self, of: ReleaseState, asked: ScoreGroupQuery) -> Words:
@@ -284,11 +288,11 @@ class ReleaseService:
         keys = await self._whole_keys(of)
         if keys is None:
             raise await self._not_ready(of)
-        most = max(MIN_POINTS, self._settings.limits.point_evaluations // max(1, of.sealed.count))
+        most = max(MIN_POINTS, self._settings.limits.point_evaluations // max(1, of.sealed.keys))
         if positions.size <= most:
             return keys
         if of.campaign.bits > self._settings.curve_bits:
-            raise InvalidQuery(f"at most {most} points in one question about {of.sealed.count} uploads")
+            raise InvalidQuery(f"at most {most} points in one question about {of.sealed.keys} keys")
         raise NotReady(f"at most {most} points in one question until the curve is ready", retry_after=5)
 
     async def _whole_keys(self, of: ReleaseState) -> KeyBatch | None:
@@ -306,6 +310,17 @@ class ReleaseService:
 
         async with of.lock:
             return await asyncio.to_thread(opened)
+
+    async def _tables_at(self, of: ReleaseState, positions: Positions) -> RawShare | None:
+        """The share of the tables at some positions, where the set has any."""
+        tables = self._key_file(of).tables
+        if tables is None:
+            return None
+        share = await asyncio.to_thread(tables.share_at, of.campaign, positions)
+        if share is None:
+            await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.release.last)
+            raise await self._not_ready(of)
+        return share
 
     async def _refresh(self, of: ReleaseState) -> None:
         """The key file's digest comes after the sealing, and stays."""

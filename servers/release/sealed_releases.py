@@ -13,6 +13,7 @@ from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidQuery, NotReady, NotSealed, TooFewUploads
 from fss_ecdf.campaign.release import CURVE, Release, ReleaseName, releases_of
 from servers.compute.sums import KeyFile
+from servers.compute.table_sums import TableSums
 from servers.release import add_noise
 from servers.release.budget import Account
 from servers.release.noise import covers, set_secret
@@ -92,7 +93,10 @@ def together(name: ReleaseName, sets: Sequence[UploadSet]) -> UploadSet:
     keys = [one.key_file for one in sets]
     known = [key for key in keys if key is not None]
     digest = hashlib.sha256(_KEYS + b"".join(known)).digest() if len(known) == len(keys) else None
-    return UploadSet(sum(one.count for one in sets), checksum, sum(one.unmatched for one in sets), None, digest)
+    count, unmatched, tables, in_tables = (
+        sum(of) for of in zip(*((one.count, one.unmatched, one.tables, one.in_tables) for one in sets), strict=True)
+    )
+    return UploadSet(count, checksum, unmatched, None, digest, tables, in_tables)
 
 
 def find(made: dict[ReleaseName, SealedRelease], name: ReleaseName) -> SealedRelease:
@@ -114,8 +118,10 @@ def source(server: int, release: SealedRelease) -> add_noise.NoiseKey:
 
 
 def key_file(settings: Settings, campaign: Campaign, wave: int, sealed: UploadSet) -> KeyFile:
-    path = Folder(settings.data, campaign.id, wave).keys
-    return KeyFile(path, campaign.key_type(settings.server), sealed.key_file or b"", sealed.count)
+    folder = Folder(settings.data, campaign.id, wave)
+    tables = TableSums(folder.table_sums, sealed.checksum) if sealed.tables else None
+    about = folder.keys, campaign.key_type(settings.server), sealed.key_file or b"", sealed.keys
+    return KeyFile(*about, tables=tables)
 
 
 def key_files(settings: Settings, release: SealedRelease) -> list[KeyFile]:

@@ -14,6 +14,7 @@ from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidQuery
 from fss_ecdf.campaign.json_messages import Bytes32, Digest, Message, read
 from fss_ecdf.net.server_identity import SIGNATURE_BYTES, Identity, is_signed
 from servers.release.add_noise import NoiseKey
+from servers.storage.key_files import KEYS
 from servers.storage.waves import UploadSet
 
 _STATEMENT, _SHARES = b"fss-ecdf statement 1\n", b"fss-ecdf signed shares 1\n"
@@ -91,9 +92,9 @@ def require_signed(campaign: Campaign, statement: Statement, question: bytes, an
         raise InvalidPeerResponse("the other server's shares are not signed by it, or not for the set of its statement")
 
 
-def messages_question(wave: int, query: bytes) -> bytes:
-    """What a server is asked for check messages by, as its signature covers it."""
-    return f"/messages?wave={wave}\n".encode() + query
+def messages_question(wave: int, query: bytes, of: str = KEYS) -> bytes:
+    """What a server is asked for check messages by, of keys or of tables, as its signature covers it."""
+    return f"/{of}?wave={wave}\n".encode() + query
 
 
 def covered_messages(server: int, question: bytes, messages: bytes) -> bytes:

@@ -49,6 +49,7 @@ class NewUploads:
     sender: str | None = None
     refusal: Problem | None = None  # why nothing new may be added now; what is stored already is still acknowledged
     contribution: Contribution = ONE_KEY  # what each of them brings
+    share: Sequence[bytes] = ()  # of a table, in parts: then there is one row
 
     def __repr__(self) -> str:
         return f"<NewUploads {len(self.rows)} for wave {self.wave}>"
@@ -60,6 +61,11 @@ class NewUploads:
     @property
     def ids(self) -> list[bytes]:
         return [upload_id for upload_id, _, _ in self.rows]
+
+    @property
+    def people(self) -> int:
+        """That each row stands for."""
+        return self.contribution.people
 
 
 ACTIVE, PAUSED, REVOKED = "active", "paused", "revoked"
@@ -139,9 +145,9 @@ class UploadContext:
     campaign: Campaign
     is_open: bool  # the newest wave
     wave: int  # its number
-    stored: int  # uploads of the campaign
-    erased: int  # and how many more were stored and withdrawn
-    used: int  # uploads of the sender
+    stored: int  # people whose values the campaign has
+    erased: int  # and how many more uploads were stored and withdrawn
+    used: int  # people whose values the sender sent
     reused: int  # and how many more of theirs were stored and withdrawn
     site: Site | None  # the sender, where it is one
     known: Mapping[bytes, bytes]  # leaves of those of the request's ids that are stored
@@ -175,7 +181,7 @@ def decide(request: NewUploads, facts: UploadContext) -> AdmissionDecision:
     refusal = _nothing_new(request, facts)
     if refusal is not None:
         return AdmissionDecision(refusal=refusal)
-    full = _full(request, facts, len(fresh))
+    full = _full(request, facts, len(fresh) * request.people)
     if full is not None:
         return AdmissionDecision(failures=[*failures, *((upload_id, full) for upload_id, _, _ in fresh)])
     return AdmissionDecision(fresh, failures)
@@ -200,7 +206,7 @@ def _not_in_time(wave: int, facts: UploadContext) -> Problem | None:
 
 
 def refused_unread(request: NewUploads, facts: UploadContext, count: int) -> Problem | None:
-    """Why nothing of a request of `count` uploads will be stored, unless it is a retry of what is stored."""
+    """Why nothing of a request of `count` people's values will be stored, unless it is a retry of what is stored."""
     return _nothing_new(request, facts) or _full(request, facts, count)
 
 

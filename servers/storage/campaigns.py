@@ -19,7 +19,9 @@ from servers.storage.schema import (
     INVITATIONS,
     JOBS,
     PROPOSED,
+    SITE_TABLES,
     SITES,
+    TABLE_PARTS,
     UPLOADS,
     WAVES,
     WITHDRAWN,
@@ -103,6 +105,8 @@ class Campaigns:
             number = db.execute(sa.select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.id == campaign_id)).scalar_one()
             dialects.of(self._engine).drop_uploads(db, number)
             commitments.erase(db, campaign_id)
+            for table in (SITE_TABLES, TABLE_PARTS):
+                db.execute(table.delete().where(table.c.campaign == number))
             for table in (INVITATIONS, SITES, WITHDRAWN, EXCLUDED, PROPOSED, WAVES, JOBS):
                 db.execute(table.delete().where(table.c.campaign == campaign_id))
             blank = {"spec": b"", "upload_token": None, "noise_seed": None, "deleted": True}
@@ -158,13 +162,6 @@ def uploads_of(campaign_id: bytes, wave: int = 0) -> sa.ColumnElement[bool]:
     """The uploads of a campaign, or of one of its waves where it has several: those have an index of their own."""
     mine = UPLOADS.c.campaign == number_of(campaign_id)
     return mine & (UPLOADS.c.wave == wave) & (UPLOADS.c.wave > 0) if wave else mine
-
-
-def count_of(campaign_id: bytes, wave: int = 0) -> sa.Select[int]:
-    """How many uploads those are. Of a whole campaign it is known: counting 10^8 rows takes minutes."""
-    if not wave:
-        return sa.select(CAMPAIGNS.c.stored).where(CAMPAIGNS.c.id == campaign_id)
-    return sa.select(sa.func.count()).select_from(UPLOADS).where(uploads_of(campaign_id, wave))
 
 
 def _as_entry(row: sa.Row[tuple[object, ...]]) -> StoredCampaign:

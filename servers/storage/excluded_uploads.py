@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from fss_ecdf.campaign.errors import InvalidPeerResponse
+from servers.storage import tables
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH
 from servers.storage.schema import EXCLUDED, UPLOADS, WITHDRAWN
@@ -56,6 +57,7 @@ def erase_withdrawn(db: Connection, campaign_id: bytes, ids: Sequence[bytes], se
         some = mine & EXCLUDED.c.id.in_(ids[start : start + BATCH])
         gone.update(db.execute(sa.select(EXCLUDED.c.id).where(some)).scalars())
         db.execute(EXCLUDED.delete().where(some))
+    tables.erase(db, campaign_id, sorted(gone))
     return gone
 
 
@@ -66,6 +68,7 @@ def uploads_in(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnEl
 
 
 def _move(db: Connection, campaign_id: bytes, ids: Sequence[bytes], *, rejected: bool) -> None:
+    tables.exclude(db, campaign_id, ids)
     for some in uploads_in(campaign_id, ids):
         row = (sa.literal(campaign_id), *(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected))
         columns = ["campaign", *_COLUMNS, "rejected"]

@@ -20,7 +20,8 @@ from servers.storage.admission import Failures, NewUploads, Site, UploadContext,
 
 _ABOUT = """
 SELECT c.number, c.spec, c.deleted, c.stored, c.erased, w.state, w.number,
-  (SELECT count(*) FROM uploads WHERE campaign = c.number AND sender = :sender),
+  (SELECT count(*) FROM uploads WHERE campaign = c.number AND sender = :sender) + (SELECT
+    coalesce(sum(people - 1), 0) FROM site_tables WHERE campaign = c.number AND sender = :sender AND NOT excluded),
   EXISTS (SELECT 1 FROM withdrawn WHERE campaign = c.id),
   EXISTS (SELECT 1 FROM excluded WHERE campaign = c.id)
 FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = :campaign ORDER BY w.number DESC LIMIT 1
@@ -34,6 +35,8 @@ _INSERT = (
     "INSERT INTO uploads (campaign, id, leaf, key, sender, wave) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (campaign, id) DO NOTHING"
 )
+_TABLE = "INSERT INTO site_tables (campaign, id, people, sender, wave, excluded) VALUES (?, ?, ?, ?, ?, false)"
+_PART = "INSERT INTO table_parts (campaign, id, number, share) VALUES (?, ?, ?, ?)"
 _COUNT = "UPDATE campaigns SET stored = stored + ? WHERE number = ?"
 
 
@@ -128,7 +131,12 @@ def _insert(cursor: sqlite3.Cursor, number: int, request: NewUploads, fresh: Seq
     rows = [(number, i, leaf, key, sender, wave) for i, leaf, key in sorted(fresh)]
     if cursor.executemany(_INSERT, rows).rowcount != len(rows):
         raise _StoredAlready
-    cursor.execute(_COUNT, (len(rows), number))
+    if request.contribution.is_table:
+        ((upload_id, _, _),) = fresh
+        cursor.execute(_TABLE, (number, upload_id, request.people, sender, wave))
+        for place, part in enumerate(request.share):
+            cursor.execute(_PART, (number, upload_id, place, part))
+    cursor.execute(_COUNT, (len(rows) * request.people, number))
 
 
 def _known(cursor: sqlite3.Cursor, number: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:

@@ -29,12 +29,17 @@ SELECT c.number, c.deleted, c.stored, c.erased, w.state, w.number,
 FROM campaigns c LEFT JOIN waves w ON w.campaign = c.id WHERE c.id = %s ORDER BY w.number DESC LIMIT 1
 """
 _SPEC = "SELECT spec FROM campaigns WHERE id = %s"
-_USED = "SELECT count(*) FROM uploads WHERE campaign = %s AND sender = %s"
+_USED = """
+SELECT (SELECT count(*) FROM uploads WHERE campaign = %(number)s AND sender = %(sender)s) + (SELECT
+  coalesce(sum(people - 1), 0) FROM site_tables WHERE campaign = %(number)s AND sender = %(sender)s AND NOT excluded)
+"""
 _REUSED = "SELECT count(*) FROM withdrawn WHERE campaign = %s AND sender = %s AND was_stored"
 _SITE = "SELECT id, label, token, quota, state FROM sites WHERE campaign = %s AND id = %s"
 _WITHDRAWN = "SELECT id FROM withdrawn WHERE campaign = %s AND id = ANY(%s)"
 _EXCLUDED = "SELECT id FROM excluded WHERE campaign = %s AND id = ANY(%s)"
 _LEAVES = "SELECT id, leaf FROM uploads WHERE campaign = %s AND id = ANY(%s)"
+_TABLE = "INSERT INTO site_tables (campaign, id, people, sender, wave, excluded) VALUES (%s, %s, %s, %s, %s, false)"
+_PART = "INSERT INTO table_parts (campaign, id, number, share) VALUES (%s, %s, %s, %s)"
 _COUNT = """
 UPDATE campaigns SET stored = stored + %(new)s
 WHERE number = %(number)s AND stored + %(new)s <= %(most)s AND erased + stored + %(new)s <= %(refills)s
@@ -84,6 +89,8 @@ class Ingest:
     def _of_one(self, campaign_id: bytes, requests: Sequence[NewUploads]) -> Sequence[Failures | Problem]:
         try:
             try:
+                if any(request.contribution.is_table for request in requests):
+                    raise _Unusual
                 return persistently(lambda: self._together(campaign_id, requests))
             except _Unusual:
                 return persistently(lambda: self._each(campaign_id, requests))
@@ -98,7 +105,7 @@ class Ingest:
             postgres.lock_senders(db, campaign_id, senders)
             rows = sorted(_usual(cursor, about, requests))  # in one order everywhere: nobody waits in a circle
             try:
-                _insert(cursor, about, rows)
+                _insert(cursor, about, rows, len(rows))
             except psycopg.errors.UniqueViolation:
                 raise _Unusual from None
         return [[] for _ in requests]
@@ -118,7 +125,10 @@ class Ingest:
         if verdict.refusal is not None:
             return verdict.refusal
         if verdict.fresh:
-            _insert(cursor, about, [(row, request.wave, request.sender) for row in verdict.fresh])
+            sent = [(row, request.wave, request.sender) for row in verdict.fresh]
+            _insert(cursor, about, sent, len(sent) * request.people)
+            if request.contribution.is_table:
+                _insert_table(cursor, about.number, request)
         return list(verdict.failures)
 
     def _about(self, cursor: Cursor, campaign_id: bytes) -> _About:
@@ -160,10 +170,8 @@ def _of_sender(cursor: Cursor, about: _About, sender: str | None) -> UploadConte
     if sender is None:
         return facts
     site = cursor.execute(_SITE, (campaign.id, sender)).fetchone() if campaign.admission == "sites" else None
-    used, reused = (
-        cursor.execute(question, (name, sender)).fetchone()
-        for question, name in ((_USED, about.number), (_REUSED, campaign.id))
-    )
+    used = cursor.execute(_USED, {"number": about.number, "sender": sender}).fetchone()
+    reused = cursor.execute(_REUSED, (campaign.id, sender)).fetchone()
     assert used is not None
     assert reused is not None
     return replace(facts, used=used[0], reused=reused[0], site=None if site is None else Site(*site))
@@ -179,12 +187,19 @@ def _gone(cursor: Cursor, about: _About, request: NewUploads) -> set[bytes]:
     return {row[0] for row in found}
 
 
-def _insert(cursor: Cursor, about: _About, rows: Sequence[_Sent]) -> None:
+def _insert_table(cursor: Cursor, number: int, request: NewUploads) -> None:
+    ((upload_id, _, _),) = request.rows
+    cursor.execute(_TABLE, (number, upload_id, request.people, request.sender, request.wave))
+    for place, part in enumerate(request.share):
+        cursor.execute(_PART, (number, upload_id, place, part))
+
+
+def _insert(cursor: Cursor, about: _About, rows: Sequence[_Sent], people: int) -> None:
     """All of them; where there is no room, or one is here already, none. The count comes last: others wait for it."""
     with cursor.copy(_COPY.format(postgres.partition(about.number)).encode()) as copy:
         copy.write(_encoded(about.number, rows))
     most = about.facts.campaign.max_uploads
-    room = {"new": len(rows), "number": about.number, "most": most, "refills": REFILLS * most}
+    room = {"new": people, "number": about.number, "most": most, "refills": REFILLS * most}
     if cursor.execute(_COUNT, room).rowcount != 1:
         raise _Unusual
 

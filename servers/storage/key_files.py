@@ -22,12 +22,13 @@ from fss import KeyBatch, KeyType, proof_file
 from fss.field import Words
 from fss.keys import file_header
 from fss.proof import Proofs, proof_bytes, proof_words
-from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, Row
+from fss_ecdf.campaign.binary_messages import UPLOAD_ID_BYTES, Row, is_table
 from fss_ecdf.campaign.campaign import to_base64url
 from fss_ecdf.campaign.files import partial_name, sync_directory, write_durably
 from servers.storage.entries import ENTRY_BYTES, set_hash
 
 CHUNK = 8192
+KEYS, TABLES = "messages", "table-messages"  # what is told about each of them in a check
 _DIGEST = 32
 
 
@@ -61,12 +62,18 @@ class Folder:
     def proofs(self) -> Path:
         return self.path / "proofs"
 
+    @property
+    def table_sums(self) -> Path:
+        """The sum of this server's shares of the tables of the sealed set."""
+        return self.path / "table-sums"
+
     def drop_keys(self) -> None:
         """Everything that was made from keys but what was published of them."""
         self.drop_candidates()
         shutil.rmtree(chunk_folder(self.keys), ignore_errors=True)
         left = (path for name in ("keys", "proofs", "candidates") for path in self.path.glob(f"{name}.*.partial"))
-        for path in (self.keys, self.path / "curve", *self.path.glob("messages-*"), *left):
+        told = (path for kind in (KEYS, TABLES) for path in self.path.glob(f"{kind}-*"))
+        for path in (self.keys, self.path / "curve", self.table_sums, *told, *left):
             path.unlink(missing_ok=True)
         for folder in self.path.glob("evidence-check-*"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -77,19 +84,20 @@ class Folder:
             path.unlink(missing_ok=True)
         shutil.rmtree(chunk_folder(self.candidates), ignore_errors=True)
 
-    def save_messages(self, checksum: bytes, messages: bytes) -> None:
-        """What the other server is told about the keys of a set, in the order of their ids."""
-        write_durably(self._messages(checksum), hashlib.sha256(messages).digest() + messages)
+    def save_messages(self, checksum: bytes, messages: bytes, of: str = KEYS) -> None:
+        """What the other server is told about the keys, or the tables, of a set, in the order of their ids."""
+        write_durably(self._messages(checksum, of), hashlib.sha256(messages).digest() + messages)
 
     def drop_messages(self, checksum: bytes) -> None:
-        self._messages(checksum).unlink(missing_ok=True)
+        for of in (KEYS, TABLES):
+            self._messages(checksum, of).unlink(missing_ok=True)
 
-    def load_messages(self, checksum: bytes) -> bytes | None:
-        return _undamaged(self._messages(checksum))
+    def load_messages(self, checksum: bytes, of: str = KEYS) -> bytes | None:
+        return _undamaged(self._messages(checksum, of))
 
-    def some_messages(self, checksum: bytes, start: int, stop: int) -> bytes | None:
+    def some_messages(self, checksum: bytes, start: int, stop: int, of: str = KEYS) -> bytes | None:
         """From one byte to before another. The other server asks part by part, so the file is not read for each."""
-        path = self._messages(checksum)
+        path = self._messages(checksum, of)
         there = identity(path)
         if there is None or not _was_whole(path, there):
             return None
@@ -98,8 +106,8 @@ class Folder:
             file.seek(_DIGEST + min(start, size))
             return file.read(max(0, min(stop, size) - start))
 
-    def _messages(self, checksum: bytes) -> Path:
-        return self.path / f"messages-{to_base64url(checksum)}"
+    def _messages(self, checksum: bytes, of: str) -> Path:
+        return self.path / f"{of}-{to_base64url(checksum)}"
 
     def make(self) -> None:
         self.path.parent.mkdir(exist_ok=True, mode=0o700)
@@ -165,6 +173,7 @@ class Expected:
     type: KeyType
     count: int
     checksum: bytes
+    tables: int = 0  # that are of the set, too, and are not in the file
 
 
 def write_keys(
@@ -188,14 +197,20 @@ def _fill(
     keys: "_Columns", proved: "_Columns | None", rows: Rows, expected: Expected, progress: Callable[[int], None]
 ) -> bytes:
     type, count = expected.type, expected.count
-    entries, done = set_hash(), 0
-    for some in rows:
+    entries, done, tables = set_hash(), 0, 0
+    for rows_of_part in rows:
+        some = rows_of_part
+        if expected.tables:
+            entries.update(b"".join(upload_id + leaf for upload_id, leaf, _ in rows_of_part))
+            some = [row for row in rows_of_part if not is_table(row)]
+            tables += len(rows_of_part) - len(some)
         if done + len(some) > count:
             raise NotTheSealedSet
-        if not some:  # all of this part were rejected
+        if not some:  # all of this part were rejected, or are tables
             continue
         table = _as_table(some)
-        entries.update(table[:, :ENTRY_BYTES].tobytes())
+        if not expected.tables:
+            entries.update(table[:, :ENTRY_BYTES].tobytes())
         stored = table[:, ENTRY_BYTES:]
         batch = KeyBatch.from_bytes(stored[:, : type.key_bytes].tobytes(), type.binder, expected=type)
         keys.put(done, batch.words)
@@ -204,7 +219,7 @@ def _fill(
             proved.put(done, Proofs.from_bytes(proof.tobytes(), type).words)
         done += len(some)
         progress(done)
-    if done != count or entries.digest() != expected.checksum:
+    if (done, tables) != (count, expected.tables) or entries.digest() != expected.checksum:
         raise NotTheSealedSet
     if proved is not None:
         proof_file.finish(proved.partial)

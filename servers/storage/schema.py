@@ -18,7 +18,7 @@ CAMPAIGNS = sa.Table(
     sa.Column("deleted", sa.Boolean, nullable=False),
     sa.Column("upload_token", sa.Text),
     sa.Column("noise_seed", sa.LargeBinary(32)),
-    sa.Column("stored", sa.Integer, nullable=False),
+    sa.Column("stored", sa.Integer, nullable=False),  # people whose values are stored: uploads, tables by their counts
     sa.Column("erased", sa.Integer, nullable=False),  # uploads that were stored and withdrawn
 )
 WAVES = sa.Table(
@@ -31,6 +31,8 @@ WAVES = sa.Table(
     sa.Column("operator_agreed", sa.Boolean, nullable=False),  # this server's operator has agreed to seal it
     sa.Column("sealed_count", sa.Integer),
     sa.Column("sealed_set", sa.LargeBinary(32)),
+    sa.Column("sealed_tables", sa.Integer),  # how many of the set are tables of sites
+    sa.Column("sealed_in_tables", sa.Integer),  # and how many people those are of
     sa.Column("unmatched", sa.Integer),
     sa.Column("rejected", sa.Integer, nullable=False),  # by checks so far
     sa.Column("checked_set", sa.LargeBinary(32)),  # the checksum of the ids that were checked
@@ -53,12 +55,32 @@ UPLOADS = sa.Table(
     sa.Column("campaign", sa.Integer, nullable=False),  # its number
     sa.Column("id", sa.LargeBinary(16), nullable=False),
     sa.Column("leaf", sa.LargeBinary(32), nullable=False),  # what stands for it in its wave's set
-    sa.Column("key", sa.LargeBinary, nullable=False),  # empty once it is erased
+    sa.Column("key", sa.LargeBinary, nullable=False),  # of a table: the other share's hash; empty once it is erased
     sa.Column("sender", sa.Text),  # the invitation's hash or the site's id; none in an open campaign
     sa.Column("wave", sa.Integer, nullable=False),  # that its party chose, for good
     sa.Index("uploads_by_id", "campaign", "id", unique=True),
     sa.Index("uploads_by_wave", "campaign", "wave", "id", sqlite_where=sa.text("wave > 0")),
     sa.Index("uploads_by_sender", "campaign", "sender", sqlite_where=sa.text("sender IS NOT NULL")),
+)
+# Of uploads that are tables of a site: how many people each is of; its row among the uploads counts as one.
+SITE_TABLES = sa.Table(
+    "site_tables",
+    META,
+    sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),  # its number
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("people", sa.Integer, nullable=False),
+    sa.Column("sender", sa.Text),
+    sa.Column("wave", sa.Integer, nullable=False),
+    sa.Column("excluded", sa.Boolean, nullable=False),  # its row is among those that were left out
+)
+# The share of a table, in parts that are read one at a time.
+TABLE_PARTS = sa.Table(
+    "table_parts",
+    META,
+    sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.LargeBinary(16), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("share", sa.LargeBinary, nullable=False),
 )
 INVITATIONS = sa.Table(
     "invitations",

@@ -23,6 +23,7 @@ from servers.storage.jobs import Jobs
 from servers.storage.ledger import Ledger
 from servers.storage.migrate import SCHEMA, is_usable, upgrade
 from servers.storage.sites import Sites
+from servers.storage.tables import Tables
 from servers.storage.troubles import Troubles
 from servers.storage.uploads import Uploads
 from servers.storage.waves import SEALED, Waves
@@ -43,6 +44,7 @@ class Storage:
         self.sites, self.actions = Sites(self.engine), ActionLog(self.engine)
         self.commitments = HpkeSalts(self.engine)
         self.waves, self.ledger, self.jobs = Waves(self.engine), Ledger(self.engine), Jobs(self.engine)
+        self.tables = Tables(self.engine)
         self.history, self.troubles = History(self.engine), Troubles(self.engine)
         if look:
             return
@@ -96,7 +98,10 @@ class Storage:
         self.engine.dispose()
 
     def _check_counts(self) -> None:
-        """Every campaign can be read, and open ones have as many uploads as they took; sealed ones have a checksum."""
+        """Every campaign can be read, and open ones have values of as many people as they took.
+
+        Sealed ones have a checksum.
+        """
         counts = self.uploads.counts()
         for entry in self.campaigns.all():
             lost = counts.pop(entry.campaign.id, 0) != entry.stored
@@ -104,6 +109,11 @@ class Storage:
                 raise damaged(self.engine, f"campaign {to_base64url(entry.campaign.id)} has lost or gained uploads")
         if counts:
             raise damaged(self.engine, f"uploads of {len(counts)} unknown campaigns")
+
+
+def _rows(uploads: NewUploads) -> int:
+    """What a request is in a transaction: its rows; a part of a table takes as long as a thousand."""
+    return 1000 * len(uploads.share) if uploads.contribution.is_table else len(uploads.rows)
 
 
 class Writer:
@@ -146,14 +156,14 @@ class Writer:
 
     def _take(self) -> Batch:
         """What goes into the next transaction: all short requests, or long ones up to so many rows."""
-        long = [one for one in self._waiting if len(one[0].rows) > LONG]
+        long = [one for one in self._waiting if _rows(one[0]) > LONG]
         if not long or (len(long) < len(self._waiting) and not self._long_is_next):
-            self._long_is_next, short = True, [one for one in self._waiting if len(one[0].rows) <= LONG]
+            self._long_is_next, short = True, [one for one in self._waiting if _rows(one[0]) <= LONG]
             self._waiting = long
             return short
-        self._long_is_next, batch, rows = False, [long[0]], len(long[0][0].rows)
+        self._long_is_next, batch, rows = False, [long[0]], _rows(long[0][0])
         for one in long[1:]:
-            rows += len(one[0].rows)
+            rows += _rows(one[0])
             if rows > TOGETHER:
                 break
             batch.append(one)

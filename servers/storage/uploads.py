@@ -1,5 +1,6 @@
 """Uploads: stored many at a time, withdrawn by whoever sent them, listed and read in the order of their ids."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,12 +10,12 @@ from sqlalchemy.engine import Connection, Engine
 
 from fss_ecdf.campaign.binary_messages import Row
 from fss_ecdf.campaign.errors import CampaignSealed, NotSealed, Problem, UploadUndecided
-from servers.storage import campaigns, dialects, excluded_uploads, history, ingest, sites, waves
+from servers.storage import campaigns, dialects, excluded_uploads, history, ingest, sites, tables, waves
 from servers.storage.admission import Failures, NewUploads, UploadContext, early_withdrawals, refused_unread
 from servers.storage.campaigns import uploads_of
 from servers.storage.database import BATCH, Transaction, purge_write_ahead_log
 from servers.storage.entries import id_of_last
-from servers.storage.schema import CAMPAIGNS, EXCLUDED, UPLOADS, WITHDRAWN
+from servers.storage.schema import CAMPAIGNS, EXCLUDED, SITE_TABLES, UPLOADS, WITHDRAWN
 
 ENTRIES = 1 << 16  # read at a time
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Uploads:
         return self._ingest.add(requests)
 
     def refused_unread(self, request: NewUploads, first: bytes, count: int) -> Problem | None:
-        """Why nothing of a request of `count` uploads would be stored now, if that is so.
+        """Why nothing of a request of `count` people's values would be stored now, if that is so.
 
         If the id of its first upload is known, it may be a retry, and has to be read. Only `add` decides for good.
         """
@@ -73,12 +74,13 @@ class Uploads:
                 absent = set()
             _remember(db, campaign_id, sender, [(i, False) for i in early])
             _remember(db, campaign_id, sender, [(i, True) for i in sorted(excluded - before)])
+            people = tables.people_among(db, campaign_id, mine)
             if mine or early or excluded:  # else nothing is done, and the history does not grow
                 _erase(db, campaign_id, sender, mine)
             before |= excluded
         if mine or before:  # or this is asked again because the log could not be emptied
             purge_write_ahead_log(self._engine)
-        return len(mine), sorted((absent | owners.keys()) - set(early) - set(mine))
+        return people, sorted((absent | owners.keys()) - set(early) - set(mine))
 
     def withdraw_all(self, campaign_id: bytes, sender: str) -> int:
         """Erase all that one site sent to waves that take uploads, at the operator's wish. Returns how many."""
@@ -89,18 +91,20 @@ class Uploads:
             mine = uploads_of(campaign_id) & (UPLOADS.c.sender == sender)
             mine &= UPLOADS.c.wave >= current.number  # a closed wave stays
             ids = sorted(db.execute(sa.select(UPLOADS.c.id).where(mine)).scalars())
+            people = tables.people_among(db, campaign_id, ids)
             _erase(db, campaign_id, sender, ids)
         purge_write_ahead_log(
             self._engine
         )  # also where nothing is left: this may be asked again because the log was not emptied
-        return len(ids)
+        return people
 
     def by_sender(self, campaign_id: bytes) -> dict[str, int]:
-        """How many uploads came from each site or with each invitation."""
+        """Of how many people values came from each site or with each invitation."""
         mine = uploads_of(campaign_id) & UPLOADS.c.sender.is_not(None)
         with self._engine.connect() as db:
             counted = sa.select(UPLOADS.c.sender, sa.func.count()).where(mine).group_by(UPLOADS.c.sender)
-            return {row[0]: row[1] for row in db.execute(counted)}
+            rows = Counter({row[0]: row[1] for row in db.execute(counted)})
+            return rows + tables.beyond_rows_by_sender(db, campaign_id)
 
     def entries(self, campaign_id: bytes, wave: int = 0) -> Iterator[bytes]:
         """The ids of a wave's uploads, each with its leaf, in the order of the ids, part by part."""
@@ -121,15 +125,22 @@ class Uploads:
             return b"".join(chain.from_iterable(self._read(db, select)))
 
     def in_wave(self, campaign_id: bytes, wave: int) -> int:
-        """How many uploads a wave has."""
+        """Of how many people a wave has values."""
         with self._engine.connect() as db:
-            return int(db.execute(campaigns.count_of(campaign_id, wave)).scalar_one())
+            return int(db.execute(tables.people_of(campaign_id, wave)).scalar_one())
+
+    def contributions_in_wave(self, campaign_id: bytes, wave: int) -> int:
+        """How many uploads, keys and tables, a wave has."""
+        with self._engine.connect() as db:
+            return int(db.execute(tables.contributions_of(campaign_id, wave)).scalar_one())
 
     def since_wave(self, campaign_id: bytes, wave: int) -> int:
-        """How many uploads a wave and those after it have: the next one takes some already while it is open."""
+        """Of how many people a wave and later ones have values: the next one takes some while it is open."""
         mine = uploads_of(campaign_id) & (UPLOADS.c.wave >= wave) & (UPLOADS.c.wave > 0)
+        rows = sa.select(sa.func.count()).select_from(UPLOADS).where(mine).scalar_subquery()
         with self._engine.connect() as db:
-            return int(db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one())
+            people = rows + tables.beyond_rows(campaign_id, SITE_TABLES.c.wave >= wave)
+            return int(db.execute(sa.select(people)).scalar_one())
 
     def rows(self, campaign_id: bytes, count: int, wave: int = 0) -> Iterator[list[Row]]:
         """A wave's uploads in the order of their ids, so many at a time.
@@ -165,6 +176,7 @@ class Uploads:
             if rows:
                 update = UPLOADS.update().where(one).values(key=b"")
                 db.execute(update, [{"of": row.campaign, "row": row.id} for row in rows])
+                tables.erase_shares(db, campaign_id, [row.id for row in rows])
         return [row.id for row in rows]
 
     def forget_erased(self) -> None:
@@ -180,12 +192,13 @@ class Uploads:
             return list(cursor.fetchall())
 
     def counts(self) -> dict[bytes, int]:
-        """How many uploads each campaign has, counted; those of none are those of the empty id."""
+        """Of how many people each campaign has values, counted; those of none are those of the empty id."""
         with self._engine.connect() as db:
             counted = sa.select(UPLOADS.c.campaign, sa.func.count()).group_by(UPLOADS.c.campaign).subquery()
             named = sa.select(CAMPAIGNS.c.id, counted.c[1]).select_from(counted)
             rows = db.execute(named.outerjoin(CAMPAIGNS, CAMPAIGNS.c.number == counted.c.campaign))
-            return {row[0] or b"": row[1] for row in rows}
+            found = Counter({row[0] or b"": row[1] for row in rows})
+            return found + tables.beyond_rows_by_campaign(db)
 
 
 def _ingest(engine: Engine) -> "ingest.Ingest | ingest_postgres.Ingest":
@@ -217,7 +230,9 @@ def _facts(db: Connection, request: NewUploads) -> UploadContext:
     used, reused, site = 0, 0, None
     if request.sender is not None:
         mine = uploads_of(request.campaign) & (UPLOADS.c.sender == request.sender)
-        used = db.execute(sa.select(sa.func.count()).select_from(UPLOADS).where(mine)).scalar_one()
+        rows = sa.select(sa.func.count()).select_from(UPLOADS).where(mine).scalar_subquery()
+        people = rows + tables.beyond_rows(request.campaign, SITE_TABLES.c.sender == request.sender)
+        used = db.execute(sa.select(people)).scalar_one()
         reused = _remembered(db, request.campaign, request.sender, was_stored=True)
         site = sites.of(db, request.campaign, request.sender) if entry.campaign.admission == "sites" else None
     is_open, counts = current.state == waves.OPEN, (entry.stored, entry.erased, used, reused)
@@ -228,9 +243,11 @@ def _erase(db: Connection, campaign_id: bytes, sender: str | None, ids: Sequence
     """Stored uploads of one sender go, and their ids do not come back."""
     history.advance(db)
     _remember(db, campaign_id, sender, [(i, True) for i in ids])
+    people = tables.people_among(db, campaign_id, ids)
     for some in excluded_uploads.uploads_in(campaign_id, ids):
         db.execute(UPLOADS.delete().where(some))
-    counts = {"stored": CAMPAIGNS.c.stored - len(ids), "erased": CAMPAIGNS.c.erased + len(ids)}
+    tables.erase(db, campaign_id, ids)
+    counts = {"stored": CAMPAIGNS.c.stored - people, "erased": CAMPAIGNS.c.erased + len(ids)}
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(**counts))
 
 

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import AgreementPending, CampaignSealed, NotReady, NotSealed, Problem, TooFewUploads
-from servers.storage import campaigns, excluded_uploads, history, jobs
+from servers.storage import campaigns, excluded_uploads, history, jobs, tables
 from servers.storage.database import Transaction, purge_write_ahead_log
 from servers.storage.schema import CAMPAIGNS, EXCLUDED, PROPOSED, WAVES, WITHDRAWN
 
@@ -31,11 +31,22 @@ class StateChanged(Exception):
 class UploadSet:
     """The uploads that a wave consists of: for good once it is sealed, and while they are checked those that may be."""
 
-    count: int
+    count: int  # people whose values it is of: the public n
     checksum: bytes  # of the ids, on both servers the same
-    unmatched: int  # that were left out here
+    unmatched: int  # people whose values were left out here
     checked: bytes | None  # the checksum of the ids that were checked, if they were
     key_file: bytes | None  # the digest of this server's keys, once they are in one file
+    tables: int = 0  # how many of the uploads are tables of sites
+    in_tables: int = 0  # and how many people those are of
+
+    @property
+    def keys(self) -> int:
+        """How many of the uploads are keys, of one person each."""
+        return self.count - self.in_tables
+
+    @property
+    def contributions(self) -> int:
+        return self.keys + self.tables
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ class Wave:
     state: str
     freeze_number: int
     operator_agreed: bool
-    rejected: int  # uploads that did not pass the check, in this and earlier tries
+    rejected: int  # people whose values did not pass the check, in this and earlier tries
     set: UploadSet | None
     peer_seed: bytes | None = field(default=None, repr=False)  # the other server's part of its challenge
     erased: bool = False  # its keys
@@ -163,15 +174,17 @@ class Waves:
                 return current
             _require_freeze(current, freeze)
             last, least = _is_last(campaign, number), least_uploads(campaign)
-            count = int(db.execute(campaigns.count_of(campaign_id, number)).scalar_one()) - len(leave)
+            left_out = tables.people_among(db, campaign_id, leave)
+            count = int(db.execute(tables.people_of(campaign_id, number)).scalar_one()) - left_out
             if count < least:
                 raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
             excluded_uploads.exclude_unmatched(db, campaign_id, number, leave)
-            about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "unmatched": len(leave)}
+            about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "unmatched": left_out}
+            about |= _of_tables(tables.of_set(db, campaign_id, number))
             checked = campaign.check_keys and count > 0
             about |= {"state": CHECKING, "checked_set": checksum} if checked else {"state": SEALED}
             _set(db, campaign_id, current, **about)
-            _take_from_stored(db, campaign_id, len(leave))
+            _take_from_stored(db, campaign_id, left_out)
             db.execute(PROPOSED.delete().where(PROPOSED.c.campaign == campaign_id))
             if last and not checked:
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
@@ -190,11 +203,13 @@ class Waves:
             current, campaign = wave(db, campaign_id, number), campaigns.entry(db, campaign_id).campaign
             if current.state != CHECKING or current.set is None or current.set.checked != checked:
                 return current
+            people = tables.people_among(db, campaign_id, rejected)
             excluded_uploads.reject(db, campaign_id, rejected)
-            count = current.rejected + len(rejected)
+            count = current.rejected + people
             about = {"sealed_count": final.count, "sealed_set": final.checksum, "key_file": final.key_file}
+            about |= _of_tables((final.tables, final.in_tables))
             _set(db, campaign_id, current, state=SEALED, rejected=count, **about)
-            _take_from_stored(db, campaign_id, len(rejected))
+            _take_from_stored(db, campaign_id, people)
             if _is_last(campaign, number):
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             return wave(db, campaign_id, number)
@@ -231,14 +246,21 @@ class Waves:
         with Transaction(self._engine) as db:
             _set(db, campaign_id, wave(db, campaign_id, number), erased=True)
 
+    def people(self, campaign_id: bytes, number: int, leave: Sequence[bytes]) -> int:
+        """Of how many people a wave has values, without some of its uploads."""
+        with self._engine.connect() as db:
+            here = int(db.execute(tables.people_of(campaign_id, number)).scalar_one())
+            return here - tables.people_among(db, campaign_id, leave)
+
     def excluded_count(self, campaign_id: bytes) -> int:
-        """How many unmatched or rejected uploads are still kept."""
+        """Of how many people unmatched or rejected values are still kept."""
         mine = EXCLUDED.c.campaign == campaign_id
         with self._engine.connect() as db:
-            return int(db.execute(sa.select(sa.func.count()).select_from(EXCLUDED).where(mine)).scalar_one())
+            rows = db.execute(sa.select(sa.func.count()).select_from(EXCLUDED).where(mine)).scalar_one()
+            return int(rows) + tables.beyond_excluded(db, campaign_id)
 
     def discard_excluded(self, campaign_id: bytes) -> int:
-        """The operator discards unmatched and rejected uploads. Returns how many uploads that were."""
+        """The operator discards unmatched and rejected uploads. Returns of how many people values were erased."""
         with Transaction(self._engine, campaign_id) as db:
             current, mine = wave(db, campaign_id), EXCLUDED.c.campaign == campaign_id
             if current.state == CHECKING and campaigns.entry(db, campaign_id).campaign.waves is None:
@@ -247,7 +269,7 @@ class Waves:
             so_far = sa.select(sa.func.sum(each)).where(WAVES.c.campaign == campaign_id)
             if current.state != SEALED and not db.execute(so_far).scalar_one():
                 raise NotSealed("nothing has been left out yet; the campaign is not sealed")
-            erased = db.execute(EXCLUDED.delete().where(mine)).rowcount
+            erased = db.execute(EXCLUDED.delete().where(mine)).rowcount + tables.erase_excluded(db, campaign_id)
         purge_write_ahead_log(
             self._engine
         )  # also where nothing is left: this may be asked again because the log was not emptied
@@ -289,10 +311,15 @@ def wave(db: Connection, campaign_id: bytes, number: int | None = None) -> Wave:
 def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
     fixed = None
     if row.state in (CHECKING, SEALED):
-        fixed = UploadSet(row.sealed_count, row.sealed_set, row.unmatched, row.checked_set, row.key_file)
+        of_tables = row.sealed_tables or 0, row.sealed_in_tables or 0
+        fixed = UploadSet(row.sealed_count, row.sealed_set, row.unmatched, row.checked_set, row.key_file, *of_tables)
     return Wave(
         row.number, row.state, row.freeze_number, row.operator_agreed, row.rejected, fixed, row.peer_seed, row.erased
     )
+
+
+def _of_tables(counts: tuple[int, int]) -> dict[str, object]:
+    return {"sealed_tables": counts[0], "sealed_in_tables": counts[1]}
 
 
 def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:

@@ -95,7 +95,8 @@ def test_another_header_opens_nothing() -> None:
             with pytest.raises(UnreadableUpload, match="part 1 of the upload cannot be decrypted"):
                 open_upload(body, campaign_, server, SENDER, opener.open)
     for body, message in (
-        (changed(6, b"\1"), "of kind 1"),
+        (changed(6, b"\1"), "takes keys only"),
+        (changed(6, b"\2"), "of kind 2"),
         (changed(44, b"\1"), "one person"),
         (changed(40, b"\6"), "no wave 6"),
         (changed(4, b"\3"), "version 4"),

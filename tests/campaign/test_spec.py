@@ -32,12 +32,12 @@ def test_frozen_digest() -> None:
         '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"},'
         '{"commitment":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",'
         '"hpke_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAI",'
-        '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],'
+        '"signing_key":"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAE"}],"strata":["no","yes"],"tables":false,'
         '"title":"Risk score","variables":[{"categories":null,'
         '"grid":{"from":0.0,"kind":"linear","step":0.01,"to":1.0,"values":"float"},'
         '"mechanism":"slice-tree","missing":false,"name":"risk","scheme":"dcf","unit":"","weight":1.0}],"waves":null}'
     )
-    assert to_base64url(frozen.digest) == "FcjHEIC62b0iZ6FDVdxLP-GvpIIBAIMt19aXW-8PSws"
+    assert to_base64url(frozen.digest) == "Yy0_oTZ23vvIl6Fsyeh4ImVtFPYcGFC3-SeGRURbuwk"
 
 
 text = st.text(st.characters(exclude_categories=["C", "Z", "M"]), min_size=1, max_size=40).filter(is_text)

@@ -242,7 +242,7 @@ def test_a_thief_of_the_receipt_needs_the_token_to_guess(pair: LivePair, tmp_pat
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     body = json.loads(path.read_text())
-    assert set(body) == {"version", "campaign", "salt", "token", "data", "values", "batch", "parts"}
+    assert set(body) == {"version", "campaign", "salt", "token", "data", "values", "batch", "form", "parts"}
 
     def guesses(token: str) -> list[int]:
         source = UploadSecrets.of(bytes.fromhex(body["salt"]), token)
@@ -302,7 +302,7 @@ def test_bad_receipts_are_refused(pair: LivePair, tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="there is no receipt"):
         dealer.withdraw(sites(pair, campaign), receipt=tmp_path / "none.json")
     good = path.read_text()
-    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 5', '"version": 4')):
+    for bad in ("{", "[]", good.replace('"done"', '"well"'), good.replace('"version": 6', '"version": 5')):
         path.write_text(bad)
         with pytest.raises(InvalidValue, match="not a receipt"):
             dealer.upload(place(campaign, 5), campaign, sites(pair, campaign), receipt=path)

@@ -9,13 +9,14 @@
 import { fromHex, toHex } from "./bytes.js";
 import { SALT_BYTES, Source } from "./derive.js";
 
-export const RECEIPT_VERSION = 5;
+export const RECEIPT_VERSION = 6;
 export const NEW = "new",
   SENDING = "sending",
   DONE = "done",
   WITHDRAWING = "withdrawing",
   PENDING = "pending"; // its wave closed before both had it
-const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "parts"];
+const FIELDS = ["version", "campaign", "salt", "token", "data", "values", "batch", "form", "parts"];
+const FORM = "keys"; // a receipt of tables belongs to `fss-dealer`: this page makes none, and cannot go on with one
 
 /** @typedef {{ generation: number, state: string, wave: number, signatures: string[] }} Part */
 /** @typedef {[generation: number, state: string, wave: number, signatures: string[]]} PartBody */
@@ -75,6 +76,7 @@ export class Receipt {
     if (names.length !== FIELDS.length || !FIELDS.every((name) => names.includes(name)))
       throw new Error("other fields");
     if (body.version !== RECEIPT_VERSION || body.campaign !== campaign) throw new Error("of another campaign");
+    if (body.form !== FORM) throw new Error("of another form");
     const found = new Receipt(campaign, fromHex(body.salt), keep);
     if (found.salt.length !== SALT_BYTES) throw new Error("a salt is needed");
     Object.assign(found, { mark: body.token, data: body.data, count: body.values, batch: body.batch });
@@ -107,7 +109,7 @@ export class Receipt {
   get body() {
     const parts = Object.fromEntries([...this.parts].sort(([a], [b]) => a - b).map(([n, p]) => [n, partOf(p)]));
     const about = { version: RECEIPT_VERSION, campaign: this.campaign, salt: toHex(this.salt), token: this.mark };
-    return { ...about, data: this.data, values: this.count, batch: this.batch, parts };
+    return { ...about, data: this.data, values: this.count, batch: this.batch, form: FORM, parts };
   }
 
   save() {

@@ -28,6 +28,8 @@ def upgrade() -> None:
         sa.Column("operator_agreed", sa.Boolean, nullable=False),
         sa.Column("sealed_count", sa.Integer),
         sa.Column("sealed_set", sa.LargeBinary(32)),
+        sa.Column("sealed_tables", sa.Integer),
+        sa.Column("sealed_in_tables", sa.Integer),
         sa.Column("unmatched", sa.Integer),
         sa.Column("rejected", sa.Integer, nullable=False),
         sa.Column("checked_set", sa.LargeBinary(32)),
@@ -63,6 +65,24 @@ def upgrade() -> None:
     given = sa.text("sender IS NOT NULL")
     sender = ["campaign", "sender"]
     op.create_index("uploads_by_sender", "uploads", sender, sqlite_where=given, postgresql_where=given)
+    op.create_table(
+        "site_tables",
+        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("id", sa.LargeBinary(16), primary_key=True),
+        sa.Column("people", sa.Integer, nullable=False),
+        sa.Column("sender", sa.Text),
+        sa.Column("wave", sa.Integer, nullable=False),
+        sa.Column("excluded", sa.Boolean, nullable=False),
+    )
+    op.create_table(
+        "table_parts",
+        sa.Column("campaign", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("id", sa.LargeBinary(16), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("share", sa.LargeBinary, nullable=False),
+    )
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("ALTER TABLE table_parts ALTER share SET STORAGE EXTERNAL")
     op.create_table(
         "invitations",
         sa.Column("campaign", sa.LargeBinary(32), primary_key=True),
