@@ -22,7 +22,7 @@ const FORM = "keys"; // a receipt of tables belongs to `fss-dealer`: this page m
 /** @typedef {[generation: number, state: string, wave: number, signatures: string[]]} PartBody */
 /**
  * @typedef {{ version: number, campaign: string, salt: string, token: string, data: string, values: number,
- *   batch: number, parts: Record<string, PartBody> }} ReceiptBody
+ *   batch: number, form: string, parts: Record<string, PartBody> }} ReceiptBody
  */
 
 /**
