@@ -28,7 +28,7 @@ class TableReader:
         self._header, self._server = header, server
         self._shape = table_shape(campaign, header.contribution.people)
         self._sealed = SealedParts(start[:UPLOAD_HEADER_BYTES], campaign, server, token, open_part)
-        self._words, self._hash, self._parts = table.WordReader(self._shape), hashlib.sha256(), list[bytes]()
+        self._reader, self._hash, self._parts = table.WordReader(self._shape), hashlib.sha256(), list[bytes]()
 
     @property
     def sizes(self) -> Iterator[int]:
@@ -51,7 +51,7 @@ class TableReader:
         self._hash.update(part)
         if not self._is_seed:
             try:
-                self._words.feed(part)
+                self._reader.feed(part)
             except FssError as error:
                 raise InvalidUpload(str(error)) from None
         self._parts.append(part)

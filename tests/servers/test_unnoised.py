@@ -12,7 +12,9 @@ from servers.compute.raw_share import RawShare
 ROOT = Path(__file__).parents[2]
 ROOM = "servers/release/add_noise.py"
 # Where sums of keys are made; what leaves that room is wrapped up.
-MAKERS = {f"servers/compute/{name}.py" for name in ("worker", "shares", "executor", "sums", "chunks", "cluster")}
+MAKERS = {
+    f"servers/compute/{name}.py" for name in ("worker", "shares", "executor", "sums", "table_sums", "chunks", "cluster")
+}
 SUMS = {
     "sum_over_domain",
     "sum_at_points",
@@ -23,6 +25,7 @@ SUMS = {
     "slice_sum",
     "chunk_sum",
     "sum_and_messages",
+    "add_counts",
 }
 WRAPPED = {"open_for_noise", "_words"}
 NOISE = {"NoiseTree", "DiscreteLaplace", "FineLaplace", "WideLaplace"}
