@@ -55,7 +55,14 @@ def survival() -> Release:
     )
 
 
-def results(release: Release, survival: Release) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def smokers() -> Release:
+    campaign = new_campaign(categories=["never", "former", "current"], strata=["0", "1"], name="smoker")
+    positions = campaign.position(np.repeat([0, 1], 500), np.tile([0, 0, 1, 2], 250))
+    return released(campaign, positions)
+
+
+def results(release: Release, survival: Release, smokers: Release) -> dict[str, Any]:
     made = [
         release.curve(),
         release.curve().at(0.5),
@@ -70,6 +77,8 @@ def results(release: Release, survival: Release) -> dict[str, Any]:
         release.performance(),
         release.decision_curve(),
         survival.survival(),
+        smokers.categories(),
+        smokers.compare_categories(),
     ]
     return {type(one).__name__: one for one in made}
 
@@ -85,8 +94,8 @@ def kinds_of_results() -> set[str]:
     return kinds - {"TrendTable", "WaveChanges"}
 
 
-def test_every_result_shows_and_draws_itself(release: Release, survival: Release) -> None:
-    found = results(release, survival)
+def test_every_result_shows_and_draws_itself(release: Release, survival: Release, smokers: Release) -> None:
+    found = results(release, survival, smokers)
     assert found.keys() | {"QuantileTrend", "FractionTrend"} == kinds_of_results()  # those are drawn in test_trend.py
     for name, made in found.items():
         assert isinstance(made, Tabular)
