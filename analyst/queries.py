@@ -24,6 +24,7 @@ from analyst.statistics.calibration import Calibration
 from analyst.statistics.ecdf_points import Index
 from analyst.statistics.trend import Trend
 from analyst.statistics.wave_names import as_trend, asked_for, release_names, until_of
+from analyst.sum_queries import Sums, read_result, sum_query
 from fss_ecdf.campaign.array_inputs import Values, many
 from fss_ecdf.campaign.campaign import Campaign, check_digest
 from fss_ecdf.campaign.errors import InvalidInput, InvalidPeerResponse, InvalidQuery
@@ -32,11 +33,10 @@ from fss_ecdf.campaign.json_messages import (
     CountsResponse,
     EcdfResponse,
     ResultResponse,
-    ScoreGroupsQuery,
-    ScoreGroupsResponse,
     WavesResponse,
     read,
 )
+from fss_ecdf.campaign.score_groups import score_group_sums
 from fss_ecdf.net import https
 
 ATTEMPTS = 5
@@ -235,13 +235,32 @@ class Queries:
 
     def score_groups(self, upper_ends: Values, epsilon: float, fitted: bool) -> Plan[Calibration]:
         """Calibration by the paper's Algorithm 2: spends epsilon of the reserve, once for the same query."""
-        content, campaign = groups_query(upper_ends, epsilon), (yield from self.campaign())
-        data = yield Request("POST", "/groups", {"content": content, "headers": JSON})
-        return self._read_groups(data, campaign, fitted)
+        ends = many(upper_ends)
+        if len(ends) < 3:
+            raise InvalidQuery(f"calibration needs at least 3 groups, got {len(ends)}")
+        asked = score_group_sums((yield from self.campaign()), [float(x) for x in ends])
+        found = yield from self.sums(asked.weights, epsilon, asked.units)
+        groups = calibration.from_sums(found.noisy, asked, found.n, epsilon, found.query.delta)
+        result: Calibration = yield RunInThread(partial(calibration.hosmer_lemeshow, groups, fitted=fitted))
+        return result
+
+    def sums(self, weights: Any, epsilon: float, units: Sequence[int] | None = None) -> Plan[Sums]:
+        """Weighted sums over all values of one release: spends epsilon of the reserve, once for the same query.
+
+        `weights`: for each sum a whole number for each threshold of each stratum. `units`: for each sum what counts as
+        a change of one; a sum with a larger unit has more noise and leaves more of the epsilon to the others.
+        """
+        campaign = yield from self.campaign()
+        if campaign.waves is not None and not {"wave", "pooled"} & self._which.keys():
+            raise InvalidQuery("sums are of one release: name a wave or a pool")
+        query, content = yield RunInThread(partial(sum_query, campaign, weights, epsilon, units))
+        more = {"content": content, "headers": JSON, "params": self._which}
+        return read_result((yield Request("POST", "/sums", more)), campaign, query)
 
     def budget(self) -> Plan[BudgetResponse]:
-        """What the campaign may spend and has spent."""
-        return read(BudgetResponse, (yield Request("GET", "/budget")))
+        """What the campaign may spend and has spent; of the reserve, what is left for the release that is asked for."""
+        which = {name: number for name, number in self._which.items() if name != "through"}
+        return read(BudgetResponse, (yield Request("GET", "/budget", {"params": which})))
 
     def _read_campaign(self, data: bytes) -> Campaign:
         try:
@@ -288,11 +307,6 @@ class Queries:
             raise problem
         self._points = max(FEWEST_POINTS, self._points // 2)
 
-    def _read_groups(self, data: bytes, campaign: Campaign, fitted: bool) -> Calibration:
-        answer = read(ScoreGroupsResponse, data)
-        check_digest(campaign.digest, answer.digest)
-        return calibration.hosmer_lemeshow(calibration.from_answer(answer), fitted=fitted)
-
 
 def texts(at: Sequence[object]) -> list[str]:
     """Thresholds as the server reads them; a float's repr is the shortest text that is the same number."""
@@ -310,12 +324,3 @@ def at_indices(campaign: Campaign, index: Index, stratum: str) -> dict[str, str]
 
 def batches(index: Index, most: int) -> list[Index]:
     return [index[i : i + most] for i in range(0, index.size, most)]
-
-
-def groups_query(upper_ends: Values, epsilon: float) -> bytes:
-    """Checked before it is sent: an answer that is of no use would be paid all the same."""
-    upper_ends = many(upper_ends)
-    if len(upper_ends) < 3:
-        raise InvalidQuery(f"calibration needs at least 3 groups, got {len(upper_ends)}")
-    fields = {"upper_ends": [float(x) for x in upper_ends], "epsilon": float(epsilon)}
-    return read(ScoreGroupsQuery, fields).to_json().encode()

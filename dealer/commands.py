@@ -129,7 +129,8 @@ def _privacy(campaign: Campaign, wave: int) -> None:
         return
     pooled = campaign.waves.pooled_from(wave)
     print(f"            of it {campaign.epsilon:g} for your wave, number {wave} or the next", end="")
-    print(f", and {pooled:g} for what is pooled later" if pooled else "")
+    print(f", {pooled:g} for what is pooled later" if pooled else "", end="")
+    print(f", {campaign.reserve:g} kept for further statistics" if campaign.reserve else "")
     print(f"  waves     {campaign.waves.describe()}")
     print(f"            a wave with fewer than {campaign.min_uploads} uploads is released with the next")
 

@@ -24,8 +24,10 @@ from fss_ecdf.campaign.campaign import Campaign, Positions
 from fss_ecdf.campaign.contribution import Contribution
 from fss_ecdf.campaign.errors import InvalidPeerResponse, Problem
 from fss_ecdf.campaign.json_messages import CheckMessagesQuery, read
+from fss_ecdf.campaign.noise.sums import read_sums
 from fss_ecdf.campaign.sealed_uploads import open_first, open_upload, part_info, seal_upload, sealed_bytes, token_digest
 from fss_ecdf.net.server_identity import Identity, is_signed
+from servers.release.noise import Prf
 from servers.release.statement import (
     Statement,
     covered,
@@ -34,6 +36,7 @@ from servers.release.statement import (
     noise_commitment,
     require_messages_signed,
 )
+from servers.release.sum_noise import purpose, sum_noise
 from servers.storage.entries import set_checksum
 from tests.oracle.page import PAGE, blocks, specified
 from tests.vectors import make_messages
@@ -110,6 +113,29 @@ def test_proofs_and_messages_by_the_page(case: dict[str, Any]) -> None:
     assert [b"".join(map(page.word, message)).hex() for message in told] == case["messages"]
     assert page.accepted(*told, case["bits"], drawn)
     assert not page.accepted((told[0][0] + 1, *told[0][1:]), told[1], case["bits"], drawn)
+
+
+@pytest.mark.parametrize(
+    ("rows", "units", "epsilon", "instances"),
+    [
+        ([[0, 1, 5], [3, 3, 1]], [1, 2], 1.0, 1),
+        ([[0, 70_000, -5]], [70_005], 0.3, 3),
+        ([[0, 10**9, 4], [1, 0, 0]], [10**9, 1], 0.1, 1),
+    ],
+)
+def test_noise_of_sums_by_the_page(rows: list[list[int]], units: list[int], epsilon: float, instances: int) -> None:
+    query = read_sums(rows, epsilon, cells=3, units=units, instances=instances)
+    assert page.sums_digest(rows, units, epsilon, instances) == query.digest
+    assert page.sum_sensitivity(rows, units) == query.sensitivity.value
+    rates = [page.sum_rate(unit, query.sensitivity.value, epsilon, instances) for unit in units]
+    assert rates == list(query.rates)
+    secret, covered, name = bytes(range(32)), bytes(range(96)), purpose(query).encode()
+
+    def draw(level: int, number: int) -> int:
+        return int(page.uniform(secret, 1, covered, name, level, number))
+
+    noise = [page.sum_noise(draw, number, rate) for number, rate in enumerate(rates)]
+    assert noise == sum_noise(query, Prf(secret, 1, covered, name)).tolist()
 
 
 TABLES = vectors("fss_table")

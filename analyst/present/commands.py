@@ -35,7 +35,7 @@ def budget(args: argparse.Namespace) -> None:
     with open_client(args) as client:
         found = client.budget()
     print(f"epsilon {found.epsilon:g} for the curve and {found.reserve:g} in reserve")
-    print(f"spent   {found.spent:g}\nremain  {found.remaining:g}")
+    print(f"spent   {found.spent:g}\nremain  {found.remaining:g}, of the reserve {found.reserve_left:g}")
 
 
 def query(args: argparse.Namespace) -> None:
@@ -52,8 +52,8 @@ def query(args: argparse.Namespace) -> None:
             for remark in statistic.shown.remarks(client, result, options):
                 print(f"\n{remark}")
         if statistic.spends:
-            left = client.budget().remaining
-            print(f"\nspent epsilon {options['epsilon']:g} of the reserve; {left:g} remain", file=sys.stderr)
+            left = client.budget().reserve_left
+            print(f"\nspent epsilon {options['epsilon']:g} of the reserve; {left:g} is left", file=sys.stderr)
         if args.plot is not None:
             _draw(args.plot, lambda: statistic.picture(client, result, options))
 
@@ -70,7 +70,7 @@ def _draw(path: Path, draw: "Callable[[], Figure]") -> None:
 
 
 def _ask_to_spend(client: Client, epsilon: float, is_agreed: bool) -> None:
-    question = f"spend epsilon {epsilon:g} of the {client.budget().remaining:g} that remain, for good?"
+    question = f"spend epsilon {epsilon:g} of the {client.budget().reserve_left:g} left of the reserve, for good?"
     if not is_agreed and not common.ask_yes_no(question, "spend it with --yes"):
         raise InvalidQuery("nothing was asked and nothing was spent")
 

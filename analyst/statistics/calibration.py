@@ -2,8 +2,8 @@
 
 The grid variable is itself the predicted probability. So what is observed and what is expected in any group of scores
 is linear in the two published curves: O_1 counts the positives of a group, E_1 adds up the scores of everybody in it,
-O_0 and E_0 the rest. All of it is post-processing of the one release. `from_answer` takes the same numbers from the
-servers' /groups instead (Algorithm 2 of the paper, corrected), which costs epsilon from the reserve.
+O_0 and E_0 the rest. All of it is post-processing of the one release. `from_sums` takes the same numbers from a query
+for sums instead (Algorithm 2 of the paper, corrected), which costs epsilon from the reserve.
 
 H = sum over groups of (O_1 - E_1)^2 / E_1 + (O_0 - E_0)^2 / E_0. Noise in O - E adds its own squares, whose mean is
 known: `corrected` takes it off. Without noise H has about a chi-square distribution with Q - 2 degrees of freedom if
@@ -29,12 +29,13 @@ from scipy.special import chdtrc  # scipy.stats takes a second to load
 from analyst.estimation import smooth, uncertainty
 from analyst.estimation.cells import cells
 from analyst.estimation.estimate import INTERVALS, Interval, limits_as_columns, ratio_interval
+from analyst.estimation.noisy import Noisy
 from analyst.present.table import Columns, Tabular
 from analyst.statistics.curve import Curve
 from analyst.statistics.quantile import inverse
 from fss_ecdf.campaign.array_inputs import Values
 from fss_ecdf.campaign.errors import InvalidQuery
-from fss_ecdf.campaign.json_messages import ScoreGroupsResponse
+from fss_ecdf.campaign.score_groups import ScoreGroupSums
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -115,13 +116,11 @@ def from_curves(negative: Curve, positive: Curve, groups: Values = 10) -> Groups
     )
 
 
-def from_answer(answer: ScoreGroupsResponse) -> Groups:
-    """The servers' answer to /groups, in which every number has noise of its own."""
-    rows = [answer.observed_negative, answer.observed_positive, answer.expected_negative, answer.expected_positive]
-    errors = np.repeat([answer.observed_error, answer.expected_error], 2 * len(answer.upper_ends))
-    table = np.array(rows, np.float64)
-    noise, of = np.diag(errors**2), (answer.n, answer.epsilon, answer.delta)
-    return Groups(np.array(answer.upper_ends), table, table[2:], noise, *of)
+def from_sums(sums: Noisy, asked: ScoreGroupSums, n: int, epsilon: float, delta: float) -> Groups:
+    """The result of a query for sums, in which every number has noise of its own."""
+    scaled = sums.combine(np.diag(1 / asked.scale))
+    table = scaled.values.reshape(4, -1)
+    return Groups(asked.upper_ends, table, table[2:], scaled.covariance, n, epsilon, delta)
 
 
 def even_ends(counts: Floats, groups: int) -> Index:

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from analyst.estimation import smooth
+from analyst.estimation.noisy import Noisy
 from analyst.release import Release
 from analyst.statistics import calibration
 from analyst.statistics.calibration import Groups
@@ -16,11 +17,13 @@ from bench.figures import release
 from bench.figures.data import SOURCES, STRATA, Scored, campaign, load
 from bench.figures.figure import Claim, Figure, Options, Row, means, save, spread
 from fss import field
-from fss_ecdf.campaign.json_messages import ScoreGroupsQuery
 from fss_ecdf.campaign.noise.mechanism import SERVERS
 from fss_ecdf.campaign.noise.simulate import noise_curves
+from fss_ecdf.campaign.noise.sums import read_sums
+from fss_ecdf.campaign.score_groups import score_group_sums
 from servers.compute.raw_share import RawShare
-from servers.release import add_noise, score_groups
+from servers.release import add_noise
+from servers.release.sum_queries import used_positions
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 GROUPS = 10
@@ -60,14 +63,11 @@ def algorithm_2(data: Scored, epsilon: float, seed: int, noise: Floats) -> Group
     curve = pooled + noise[:size]
     ends = calibration.even_ends(smooth.isotonic(curve, data.labels.size), GROUPS)
     upper = spec.variable.grid.thresholds(ends)
-    asked = score_groups.read_groups(spec, ScoreGroupsQuery(upper_ends=upper.tolist(), epsilon=8 * part))
+    asked, used = score_group_sums(spec, upper.tolist()), used_positions(spec)
+    query = read_sums(asked.weights, 8 * part, cells=used.size, units=asked.units)
     source = add_noise.NoiseKey(seed.to_bytes(32, "little"), 0, bytes(96), spec)
-    counts = field.decode(add_noise.noisy_score_groups(RawShare(field.encode(data.counts)), source, asked)).reshape(
-        4, -1
-    )
-    table = np.vstack([counts[:2], counts[2:] / score_groups.SCORE_UNIT])
-    errors = np.repeat(score_groups.standard_errors(asked), 2 * upper.size)
-    return Groups(upper, table, table[2:], np.diag(errors**2), data.labels.size, epsilon, 0.0)
+    sums = field.decode(add_noise.noisy_sums(RawShare(field.encode(data.counts)), source, query, used))
+    return calibration.from_sums(Noisy.from_sums(sums, query), asked, data.labels.size, epsilon, 0.0)
 
 
 def from_curves(published: Release) -> Groups:

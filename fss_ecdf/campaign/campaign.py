@@ -211,7 +211,14 @@ class Campaign(BaseModel):
 
     def epsilon_for_party(self, wave: int) -> float:
         """What a party consents to that may be in this wave or a later one."""
-        return self.own_epsilon + self.reserve + (0.0 if self.waves is None else self.waves.pooled_from(wave))
+        return self.own_epsilon + self.reserve + self._pooled_from(wave)
+
+    def epsilon_for_releases(self, wave: int) -> float:
+        """The part of it that is not the reserve."""
+        return self.own_epsilon + self._pooled_from(wave)
+
+    def _pooled_from(self, wave: int) -> float:
+        return 0.0 if self.waves is None else self.waves.pooled_from(wave)
 
     @property
     def own_epsilon(self) -> float:

@@ -18,6 +18,7 @@ from fss_ecdf.campaign.campaign import DIGEST_BYTES, MAX_UPLOADS, from_base64url
 from fss_ecdf.campaign.error_text import listed, short
 from fss_ecdf.campaign.errors import InvalidQuery
 from fss_ecdf.campaign.fields import Name
+from fss_ecdf.campaign.noise.mechanism import MAX_EPSILON, MIN_EPSILON_EACH
 from fss_ecdf.campaign.parsing import parse_json
 
 Digest = Annotated[
@@ -206,41 +207,43 @@ class CountsResponse(ResultResponse):
         return _same_length(self, self.categories, self.counts, self.standard_errors)
 
 
-class ScoreGroupsQuery(Message):
-    """Observed and expected counts of score groups, each up to one of these scores; costs epsilon from the reserve."""
+Weights = Annotated[list[int], FailFast()]
 
-    upper_ends: Annotated[list[float], FailFast()] = Field(
-        min_length=2, max_length=1000, description="the largest score of each group"
+
+class SumsQuery(Message):
+    """Weighted sums over the values of one release; costs epsilon from the reserve."""
+
+    weights: Annotated[list[Weights], FailFast()] = Field(
+        min_length=1, description="for each sum, a whole number for each threshold of each stratum, in their order"
     )
-    epsilon: float = Field(ge=0.01, le=20, description="to spend from the reserve")
+    units: Annotated[list[int], Field(fail_fast=True)] | None = Field(
+        default=None, description="for each sum what counts as a change of one; the range of its weights if left out"
+    )
+    epsilon: float = Field(ge=MIN_EPSILON_EACH, le=MAX_EPSILON, description="to spend from the reserve, for all sums")
 
 
-class PeerScoreGroupsQuery(ScoreGroupsQuery):
+class PeerSumsQuery(SumsQuery):
     """The same, asked by the other server."""
 
     digest: Digest
 
 
-class ScoreGroupsResponse(Message):
-    """For each group: observed and expected numbers of stratum 0 (negative) and 1 (positive), with standard errors."""
+class SumsResponse(Message):
+    """The sums with both servers' noise, which is independent for each."""
 
     digest: Digest
-    n: int = Field(description="values in the set")
+    n: int = Field(ge=0, description="values in the set")
+    release: Name = Field(description="which the sums are of")
     epsilon: float = Field(description="that was spent")
     delta: float = Field(ge=0, le=1, description="that goes with it: the distance of the drawn noise from the ideal")
-    upper_ends: list[float] = Field(description="the largest score of each group")
-    observed_negative: list[int] = Field(description="values of stratum 0 in each, with noise")
-    observed_positive: list[int] = Field(description="values of stratum 1")
-    expected_negative: list[float] = Field(description="sums of 1 - score, with noise")
-    expected_positive: list[float] = Field(description="sums of scores")
-    observed_error: float = Field(description="standard error of each observed number")
-    expected_error: float = Field(description="of each expected one")
+    sensitivity: float = Field(description="the largest change by replacing one value, every sum in its unit")
+    exact: bool = Field(description="whether that is the largest change or an upper bound")
+    sums: list[int] = Field(description="with noise")
+    standard_errors: list[float] = Field(description="of each sum, by the noise")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        observed = self.observed_negative, self.observed_positive
-        expected: list[list[Any]] = [self.expected_negative, self.expected_positive]
-        return _same_length(self, self.upper_ends, *observed, *expected)
+        return _same_length(self, self.sums, self.standard_errors)
 
 
 class BudgetResponse(Message):
@@ -251,6 +254,7 @@ class BudgetResponse(Message):
     reserve: float = Field(description="for questions beyond it")
     spent: float = Field(description="by the parties who have spent most")
     remaining: float = Field(description="of all that parties consented to")
+    reserve_left: float = Field(description="of the reserve, for a query about the release that was named, or any")
 
 
 class WaveSummary(Message):

@@ -91,16 +91,12 @@ class _Described(Protocol):
     def seal(self) -> str: ...
     @property
     def min_uploads(self) -> int: ...
-    @property
-    def reserve(self) -> float: ...
 
 
 def check(waves: Waves, campaign: _Described) -> None:
     """Raise unless a campaign can have these waves."""
     if campaign.closes is not None or campaign.seal != "by-agreement":
         raise ValueError("a campaign of waves ends with its last one: leave out closes and seal, waves.count says when")
-    if campaign.reserve:
-        raise ValueError("a campaign of waves has no reserve; pool waves at an epsilon of their own instead")
     if waves.is_timed and campaign.opens is None:
         raise ValueError(f"waves that close every {waves.every} need opens, the time from which they are counted")
     if waves.is_timed and campaign.opens is not None and campaign.opens.year + waves.count > 9998:

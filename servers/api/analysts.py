@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-from functools import partial
 from typing import Annotated
 
 import numpy as np
@@ -14,23 +13,21 @@ from fss_ecdf.campaign.json_messages import (
     BudgetResponse,
     CountsResponse,
     EcdfResponse,
-    ScoreGroupsQuery,
-    ScoreGroupsResponse,
+    SumsQuery,
+    SumsResponse,
     WavesResponse,
-    read,
 )
 from servers.api import auth
 from servers.api.auth import ANALYST, OPERATOR
 from servers.api.release_selection import ReleaseSelector, noise_parts, select_releases, waves_of
 from servers.api.requests import (
     BEARER,
-    SMALL_BODY,
+    SUMS_BODY,
     CampaignId,
     OneWave,
     Stratum,
     as_json,
     body,
-    campaign_id,
     entry_of,
     fixed_entry_of,
     hold,
@@ -38,8 +35,7 @@ from servers.api.requests import (
     server_of,
     takes,
 )
-from servers.release import query_results
-from servers.release import score_groups as groups
+from servers.release import query_results, sum_queries
 from servers.release.release_service import ReleaseService
 from servers.release.release_state import ReleaseState
 
@@ -125,15 +121,29 @@ async def counts(
 
 
 @router.get("/v1/campaigns/{cid}/budget", tags=["answers"], response_model=BudgetResponse, dependencies=[BEARER])
-async def budget(cid: CampaignId, request: Request) -> JSONResponse:
-    """What the campaign may spend, and has spent, by this server's ledger."""
+async def budget(cid: CampaignId, request: Request, wave: OneWave = None, pooled: OneWave = None) -> JSONResponse:
+    """What the campaign may spend, and has spent, by this server's ledger; of the reserve, by a release's waves."""
     server = auth.require(request, ANALYST, OPERATOR)
-    campaign = (await entry_of(request, cid)).campaign
-    by_wave = await asyncio.to_thread(server.storage.ledger.spent, campaign.id)
-    spent = max(by_wave.values(), default=0.0)  # by the parties who have spent most
-    about = {"epsilon": campaign.epsilon, "reserve": campaign.reserve, "spent": spent}
-    remaining = max(0.0, campaign.total_epsilon - spent)
-    return as_json(BudgetResponse(digest=campaign.digest, remaining=remaining, **about))
+    entry = await entry_of(request, cid)
+    campaign, which = entry.campaign, ReleaseSelector(wave, None, pooled)
+    which.check(campaign)
+    ledger = server.storage.ledger
+    in_all = await asyncio.to_thread(ledger.spent, campaign.id)
+    of_reserve = await asyncio.to_thread(ledger.spent, campaign.id, of_reserve=True)
+    spent = max(in_all.values(), default=0.0)  # by the parties who have spent most
+    asked = None if wave is pooled is None else (await select_releases(server.publisher, entry, which))[0]
+    paying = of_reserve if asked is None else [number for number, _ in asked.release.parts]
+    taken = max((of_reserve.get(number, 0.0) for number in paying), default=0.0)
+    return as_json(
+        BudgetResponse(
+            digest=campaign.digest,
+            epsilon=campaign.epsilon,
+            reserve=campaign.reserve,
+            spent=spent,
+            remaining=max(0.0, campaign.total_epsilon - spent),
+            reserve_left=max(0.0, campaign.reserve - taken),
+        )
+    )
 
 
 @router.get("/v1/campaigns/{cid}/waves", tags=["answers"], response_model=WavesResponse, dependencies=[BEARER])
@@ -144,21 +154,27 @@ async def waves(cid: CampaignId, request: Request) -> JSONResponse:
 
 
 @router.post(
-    "/v1/campaigns/{cid}/groups",
+    "/v1/campaigns/{cid}/sums",
     tags=["answers"],
-    response_model=ScoreGroupsResponse,
+    response_model=SumsResponse,
     dependencies=[BEARER],
     openapi_extra=takes(
-        "application/json", ScoreGroupsQuery.model_json_schema(), {"upper_ends": [0.1, 0.3, 1.0], "epsilon": 0.5}
+        "application/json",
+        SumsQuery.model_json_schema(),
+        {"weights": [[0, 0, 1, 1], [0, 1, 4, 9]], "units": [1, 9], "epsilon": 0.5},
     ),
 )
-async def score_groups(cid: CampaignId, request: Request) -> JSONResponse:
-    """Observed and expected counts of score groups with noise of their own, paid from the reserve."""
+async def sums(cid: CampaignId, request: Request, wave: OneWave = None, pooled: OneWave = None) -> JSONResponse:
+    """Weighted sums over the values of one release with noise of their own, paid from the reserve."""
     publisher = auth.require(request, ANALYST).publisher
-    of = await publisher.open(campaign_id(cid))
-    query = await parsed(partial(read, ScoreGroupsQuery), await body(request, SMALL_BODY))
-    asked = groups.read_groups(of.campaign, query)
-    return as_json(groups.answer(asked, of.sealed.count, await publisher.group_counts(of, asked)))
+    entry, which = await fixed_entry_of(request, cid), ReleaseSelector(wave, None, pooled)
+    if entry.campaign.waves is not None and wave is pooled is None:
+        raise InvalidQuery("sums are of one release: name a wave or a pool (wave=N or pooled=N)")
+    (of,) = await select_releases(publisher, entry, which)
+    data = await body(request, SUMS_BODY)
+    query, asked = await parsed(sum_queries.QueryReader.of(entry.campaign).from_analyst, data)
+    found = await publisher.sum_counts(of, query, asked)
+    return as_json(sum_queries.result(of.campaign, of.release.name, of.sealed.count, query, found))
 
 
 def _list(text: str, most: int) -> list[str]:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -16,18 +16,18 @@ from fss_ecdf.campaign.binary_messages import SHARES_TYPE, ShareMessage, encode_
 from fss_ecdf.campaign.campaign import Campaign, check_digest, to_base64url
 from fss_ecdf.campaign.errors import InvalidQuery
 from fss_ecdf.campaign.hpke import Kem
-from fss_ecdf.campaign.json_messages import CheckSeed, PeerScoreGroupsQuery, ShareQuery, read
+from fss_ecdf.campaign.json_messages import CheckSeed, ShareQuery, read
 from fss_ecdf.campaign.release import ReleaseName
 from servers.api import auth
 from servers.api.auth import PEER
-from servers.api.requests import SMALL_BODY, Number, OneWave, as_json, body, campaign_id, entry_of, parsed
+from servers.api.requests import SMALL_BODY, SUMS_BODY, Number, OneWave, as_json, body, campaign_id, entry_of, parsed
 from servers.api.status import status_of
 from servers.lifecycle import key_check, seal
 from servers.lifecycle.seal_messages import STEP_BYTES, Agreed, IdsQuery, Step
 from servers.peer import COMPARE
-from servers.release import score_groups as groups
-from servers.release.release_service import GROUPS, SHARES
+from servers.release.release_service import SHARES, SUMS
 from servers.release.release_state import ReleaseState
+from servers.release.sum_queries import QueryReader
 from servers.rollback import HEADER
 from servers.server import Server
 from servers.storage.key_files import KEYS, TABLES, split_ids
@@ -35,6 +35,8 @@ from servers.storage.waves import OPEN
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 # What is said also while one of the servers is on hold: nothing is sealed, spent or disclosed by it.
+# Weights are written without white space, and with the digest; a server whose analyst sent them so is not refused here.
+PEER_SUMS_BODY = SUMS_BODY + SMALL_BODY
 _ALWAYS = ("/v1/peer/about", COMPARE, "/v1/peer/campaigns/{cid}")
 
 
@@ -59,19 +61,13 @@ class Compared(APIRoute):
 
 router = APIRouter(route_class=Compared)
 
-Q = TypeVar("Q", ShareQuery, PeerScoreGroupsQuery)
 
-
-async def _asked(kind: type[Q], cid: str, request: Request, name: ReleaseName) -> tuple[Server, ReleaseState, Q, bytes]:
-    """A question about a release that both mean the same by, from a server whose statement is kept here."""
-    server = auth.require(request, PEER)
+async def _asked(
+    server: Server, cid: str, request: Request, name: ReleaseName, most: int
+) -> tuple[ReleaseState, bytes]:
+    """Of which release something is asked, and the body."""
     of = await server.publisher.open(campaign_id(cid), name)
-    # A position has at most ten digits.
-    data = await body(request, SMALL_BODY + 12 * server.limits.of.points_per_query)
-    query: Q = await parsed(partial(read, kind), data)
-    check_digest(of.campaign.digest, query.digest)
-    await server.publisher.fetch_peer_statement(of)
-    return server, of, query, data
+    return of, await body(request, most)
 
 
 @router.get("/v1/peer/campaigns/{cid}", include_in_schema=False)
@@ -82,7 +78,13 @@ async def get_campaign(cid: str, request: Request) -> JSONResponse:
 
 @router.post("/v1/peer/campaigns/{cid}/shares", include_in_schema=False)
 async def shares(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
-    server, of, query, asked = await _asked(ShareQuery, cid, request, ReleaseName.from_query(wave, pooled))
+    server = auth.require(request, PEER)
+    # A position has at most ten digits.
+    size = SMALL_BODY + 12 * server.limits.of.points_per_query
+    of, asked = await _asked(server, cid, request, ReleaseName.from_query(wave, pooled), size)
+    query = await parsed(partial(read, ShareQuery), asked)
+    check_digest(of.campaign.digest, query.digest)
+    await server.publisher.fetch_peer_statement(of)
     positions = None if query.positions == "all" else np.array(query.positions, np.int64)
     most = server.limits.of.points_per_query + 1
     if positions is not None and (not positions.size or positions.max() >= 1 << of.campaign.bits):
@@ -93,11 +95,13 @@ async def shares(cid: str, request: Request, wave: OneWave = None, pooled: OneWa
     return await _shares(server, of, SHARES, asked, elements)
 
 
-@router.post("/v1/peer/campaigns/{cid}/groups", include_in_schema=False)
-async def score_groups(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
-    server, of, query, asked = await _asked(PeerScoreGroupsQuery, cid, request, ReleaseName.from_query(wave, pooled))
-    elements = await server.publisher.groups(of, groups.read_groups(of.campaign, query))
-    return await _shares(server, of, GROUPS, asked, elements)
+@router.post("/v1/peer/campaigns/{cid}/sums", include_in_schema=False)
+async def sums(cid: str, request: Request, wave: OneWave = None, pooled: OneWave = None) -> Response:
+    server = auth.require(request, PEER)
+    of, asked = await _asked(server, cid, request, ReleaseName.from_query(wave, pooled), PEER_SUMS_BODY)
+    query = await parsed(QueryReader.of(of.campaign).from_peer, asked)
+    await server.publisher.fetch_peer_statement(of)
+    return await _shares(server, of, SUMS, asked, await server.publisher.sums(of, query))
 
 
 @router.post("/v1/peer/campaigns/{cid}/freeze", include_in_schema=False)

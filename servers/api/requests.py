@@ -23,6 +23,8 @@ from servers.storage.campaigns import StoredCampaign
 
 # A thousand numbers, as long as a double can be written, or a few words: what most messages are.
 SMALL_BODY = 1 << 16
+# The weights of a query for sums: a million of seven digits each.
+SUMS_BODY = 8 << 20
 # A campaign whose thresholds are listed, and its invitations: the one message that may be long.
 CAMPAIGN_BODY = 32 << 20
 

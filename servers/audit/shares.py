@@ -16,17 +16,18 @@ from fss.field import Words
 from fss_ecdf.campaign.binary_messages import decode_shares
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidUpload, Problem
-from fss_ecdf.campaign.json_messages import PeerScoreGroupsQuery, ShareQuery, read
+from fss_ecdf.campaign.json_messages import PeerSumsQuery, ShareQuery, read
 from fss_ecdf.campaign.release import CURVE, ReleaseName
 from servers.audit.material import Export, release_folder, release_name, signed_answers
 from servers.audit.verdict import HONEST, Finding, Nothing, Wrong, finding
 from servers.compute.raw_share import RawShare
 from servers.compute.shares import share_at, share_of
-from servers.release import add_noise, score_groups
+from servers.release import add_noise
 from servers.release.noise import covers
-from servers.release.release_service import GROUPS, SHARES
+from servers.release.release_service import SHARES, SUMS
 from servers.release.sealed_releases import SealedRelease
 from servers.release.statement import Signed, Statement, check, commits, require_signed, split
+from servers.release.sum_queries import QueryReader, used_positions
 
 Counts = NDArray[np.int64]
 WaveShares = dict[int, RawShare]  # of waves whose whole share was computed already
@@ -151,9 +152,9 @@ class ReleaseAudit:
     def _computed(self, question: bytes) -> Words:
         """The answer that the keys and the noise make."""
         what, _, query = question.partition(b"\n")
-        if what == GROUPS.encode():
-            asked = score_groups.read_groups(self.campaign, read(PeerScoreGroupsQuery, query))
-            return add_noise.noisy_score_groups(self._whole, self._source, asked)
+        if what == SUMS.encode():
+            sums = QueryReader.of(self.campaign).from_peer(query)
+            return add_noise.noisy_sums(self._whole, self._source, sums, used_positions(self.campaign))
         if what != SHARES.encode():
             raise InvalidPeerResponse("what was asked is no question of this protocol")
         positions = read(ShareQuery, query).positions
@@ -234,9 +235,9 @@ def _whole_question(campaign: Campaign) -> bytes:
 
 def _in_words(question: bytes) -> str:
     what, _, query = question.partition(b"\n")
-    if what == GROUPS.encode():
-        return "shares of score groups"
     try:
+        if what == SUMS.encode():
+            return f"shares of {len(read(PeerSumsQuery, query).weights)} sums"
         positions = read(ShareQuery, query).positions
     except Problem:
         return "a question"

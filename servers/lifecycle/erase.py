@@ -3,7 +3,8 @@
 A wave is done with when no later release can contain it and every one that does is published here: the sum of both
 servers' noised curves is on this disk. Then its keys, their sums and what was told about them go, from the database and
 its log, too; of every upload a hash stays, so that a retry is known and nobody uploads twice. What was published and
-the noise stay: answers are the same for ever.
+the noise stay: answers are the same for ever. A campaign with a reserve keeps its keys, since sums may be asked for as
+long as it is there.
 """
 
 import asyncio
@@ -115,9 +116,11 @@ class Eraser(PeriodicTask):
 
 
 def done_with(entry: StoredCampaign, waves: list[Wave]) -> list[int]:
-    """Waves whose keys no later release needs, and that still have them."""
+    """Waves whose keys nothing needs any more, and that still have them: none where queries may come at any time."""
     campaign, counts = entry.campaign, list[int]()
     assert campaign.waves is not None
+    if campaign.reserve:
+        return []
     for wave in waves:
         if wave.state != SEALED or wave.set is None:
             break

@@ -16,7 +16,6 @@ from fss_ecdf.campaign.errors import InvalidQuery
 from fss_ecdf.campaign.noise.sums import SumQuery
 from servers.compute.raw_share import RawShare
 from servers.release.noise import NoiseTree, Prf
-from servers.release.score_groups import SCORE_UNIT, ScoreGroupQuery, group_noise
 from servers.release.sum_noise import purpose, sum_noise
 
 
@@ -46,16 +45,7 @@ def noisy_points(share: RawShare, source: NoiseKey, positions: NDArray[np.int64]
     return zp.add(share.open_for_noise(), zp.encode(source.tree().at(positions)))
 
 
-def noisy_score_groups(share: RawShare, source: NoiseKey, asked: ScoreGroupQuery) -> Words:
-    """(O_0, O_1, E_0, E_1) of every group, from the share of the whole curve: shape (4 groups,)."""
-    noise, noised = group_noise(asked, source.prf(asked.purpose)), []
-    for level, (column, laplace) in enumerate(zip(_columns(share, asked.campaign), noise, strict=True)):
-        sums = [int(zp.total(column[a + 1 : b + 1])) for a, b in zip(asked.starts, asked.ends, strict=True)]
-        noised.append(zp.add(np.array(sums, np.uint64), zp.encode(laplace.at(level, np.arange(len(sums))))))
-    return np.concatenate(noised)
-
-
-def sums(share: RawShare, source: NoiseKey, query: SumQuery, used: NDArray[np.int64]) -> Words:
+def noisy_sums(share: RawShare, source: NoiseKey, query: SumQuery, used: NDArray[np.int64]) -> Words:
     """Weighted sums over the cells at these positions, from the share of the whole curve; padding counts nothing."""
     whole = share.open_for_noise()
     if used.size != query.weights.shape[1]:
@@ -63,16 +53,3 @@ def sums(share: RawShare, source: NoiseKey, query: SumQuery, used: NDArray[np.in
     cells = zp.sub(whole, np.concatenate([np.zeros(1, np.uint64), whole[:-1]]))[used]
     noise = zp.encode(sum_noise(query, source.prf(purpose(query))))
     return zp.add(np.array([zp.total(zp.mul(cells, zp.encode(w))) for w in query.weights], np.uint64), noise)
-
-
-def _columns(share: RawShare, campaign: Campaign) -> list[Words]:
-    """For every cell of the grid: negatives, positives, and both weighted by one minus the score and by the score."""
-    whole, size = share.open_for_noise(), campaign.variable.grid.size
-    scores = np.rint(campaign.variable.grid.all_thresholds * SCORE_UNIT).astype(np.uint64)
-    cells = []
-    for stratum in (0, 1):
-        at = campaign.position(stratum, np.arange(-1, size))
-        counts = np.where(at < 0, np.uint64(0), whole[np.maximum(at, 0)])
-        cells.append(zp.sub(counts[1:], counts[:-1]))
-    both = zp.add(cells[0], cells[1])
-    return [*cells, zp.scale(both, np.uint64(SCORE_UNIT) - scores), zp.scale(both, scores)]

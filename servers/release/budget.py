@@ -10,12 +10,13 @@ from servers.storage.storage import Storage, Writer
 
 @dataclass(frozen=True)
 class Account:
-    """Who pays for a release: the waves in it, each up to what its parties consented to."""
+    """Who pays for a release and for queries about it: the waves in it, up to what their parties consented to."""
 
     campaign: bytes
     release: str  # what the ledger calls its curve
     epsilon: float
-    limits: Mapping[int, float]
+    limits: Mapping[int, float]  # of each wave, for all releases that it is in
+    reserve: float  # of each wave
 
 
 class Budget:
@@ -30,18 +31,17 @@ class Budget:
         await self._peer.require_compared()
         paid = account.campaign, account.release
         if paid not in self._paid:
-            await self._record(account, account.release, account.epsilon)
+            await self._record(account, account.release, account.epsilon, account.limits)
             self._paid.add(paid)
 
-    async def spend(self, account: Account, purpose: str, epsilon: float) -> None:
-        """From the reserve: the curve's own epsilon is set aside whether or not it has been asked for yet.
+    async def spend_reserve(self, account: Account, purpose: str, epsilon: float) -> None:
+        """A query is paid for by every wave in its release, once; the releases' own epsilon is not touched.
 
-        Both by the database alone: if it is not the one that this process has paid in, nothing else would tell.
+        By the database alone: if it is not the one that this process has paid in, nothing else would tell.
         """
         await self._peer.require_compared()
-        await self._record(account, account.release, account.epsilon)
-        await self._record(account, purpose, epsilon)
+        await self._record(account, purpose, epsilon, dict.fromkeys(account.limits, account.reserve))
 
-    async def _record(self, account: Account, purpose: str, epsilon: float) -> None:
-        campaign, limits, now = account.campaign, account.limits, self._clock()
+    async def _record(self, account: Account, purpose: str, epsilon: float, limits: Mapping[int, float]) -> None:
+        campaign, now = account.campaign, self._clock()
         await self._writer.run(lambda: self._ledger.spend(campaign, purpose, epsilon, limits, now))

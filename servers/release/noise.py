@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fss_ecdf.campaign.errors import InvalidQuery
 from fss_ecdf.campaign.noise.mechanism import DRAW_BITS, MAX_CURVE_BITS, Mechanism, Positions
-from fss_ecdf.campaign.noise.tables import Floats, Table, build, joint_weights, tilt
+from fss_ecdf.campaign.noise.tables import Floats, Table, build, joint_weights
 
 SEED_BYTES = 32
 _SET_SECRET = b"fss-ecdf noise secret 2\n"
@@ -210,31 +210,6 @@ class DiscreteLaplace:
         for i in np.flatnonzero(unsure):
             noise[i] = _pick_exactly(self._exact, _integer(u[i])) - self._table.reach
         return np.asarray(noise, np.int64)
-
-
-class FineLaplace:
-    """Discrete Laplace noise at a rate too small for one table, exactly, from three draws.
-
-    A geometric variable at rate r is digit + BASE * rest, with independent parts: the digit at rate r below BASE, the
-    rest geometric at rate r BASE. A discrete Laplace variable is the difference of two geometric ones.
-    """
-
-    BASE = 1024
-
-    def __init__(self, prf: Prf, rate: float) -> None:
-        self._prf, self._rest = prf, DiscreteLaplace(prf, rate * self.BASE)
-        self._exact = list(accumulate(tilt([1] * self.BASE, rate)))
-        self._cumulative = np.array([c / self._exact[-1] for c in self._exact])
-
-    def at(self, level: int, nodes: ArrayLike) -> Counts:
-        digits = [self._digit(self._prf.draws(level | 1 << (60 + i), nodes)) for i in (0, 1)]
-        return digits[0] - digits[1] + self.BASE * self._rest.at(level, nodes)
-
-    def _digit(self, u: Draws) -> Counts:
-        at, unsure = _pick(self._cumulative, u, 0.0)
-        for i in np.flatnonzero(unsure):
-            at[i] = _pick_exactly(self._exact, _integer(u[i]))
-        return np.asarray(at, np.int64)
 
 
 class NoiseTree:

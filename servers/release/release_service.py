@@ -18,7 +18,8 @@ from fss.field import Words
 from fss_ecdf.campaign.binary_messages import decode_shares
 from fss_ecdf.campaign.campaign import to_base64url
 from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidQuery, NotReady, PeerUnavailable, Problem
-from fss_ecdf.campaign.json_messages import PeerScoreGroupsQuery, ShareQuery
+from fss_ecdf.campaign.json_messages import ShareQuery
+from fss_ecdf.campaign.noise.sums import SumQuery
 from fss_ecdf.campaign.release import CURVE, ReleaseName
 from fss_ecdf.net.server_identity import Identity
 from servers import log, metrics
@@ -32,9 +33,9 @@ from servers.release.budget import Budget
 from servers.release.evidence import Evidence
 from servers.release.query_results import curve_errors
 from servers.release.release_state import Counts, ReleaseState
-from servers.release.score_groups import ScoreGroupQuery
 from servers.release.sealed_releases import SealedRelease, find, key_files, some_releases, source
 from servers.release.statement import Signed, Statement, check, covered, require_signed, split, state
+from servers.release.sum_queries import expense, used_positions
 from servers.rollback import RollbackGuard
 from servers.settings import Settings
 from servers.storage.jobs import READY, Job
@@ -43,7 +44,7 @@ from servers.storage.storage import Storage
 
 Positions = NDArray[np.int64]
 
-SHARES, GROUPS = "/shares", "/groups"
+SHARES, SUMS = "/shares", "/sums"
 WHOLE_CURVES = "whole curves go up to 2^{}. Ask for points (ecdf) instead"
 MIN_POINTS = 16  # that can be asked for in one question, however many keys there are
 
@@ -116,19 +117,20 @@ class ReleaseService:
                     share += of_tables
                 return await asyncio.to_thread(add_noise.noisy_points, share, self._source(of), positions)
 
-    async def groups(self, of: ReleaseState, asked: ScoreGroupQuery) -> Words:
-        if of.release.name != CURVE:
-            raise InvalidQuery("a campaign of waves has no reserve, so no groups are counted")
-        self._require_small(of, "groups are counted up to 2^{}")
+    async def sums(self, of: ReleaseState, query: SumQuery) -> Words:
+        """Weighted sums, paid from the reserve before they are computed."""
+        self._require_small(of, "sums are computed up to 2^{}")
+        query.check_total(of.sealed.count)
         if await self._noisy(of) is None:
             raise await self._not_ready(of)
-        await self._budget.spend(of.release.account, asked.purpose, asked.query.epsilon)
+        await self._budget.spend_reserve(of.release.account, expense(query, of.release.name), query.epsilon)
         async with self._slots.one():
             share = await asyncio.to_thread(saved_share, of.campaign, key_files(self._settings, of.release))
             if share is None:
-                await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.release.last)
+                await asyncio.to_thread(self._make_shares_again, of)
                 raise await self._not_ready(of)
-            return await asyncio.to_thread(add_noise.noisy_score_groups, share, self._source(of), asked)
+            used = used_positions(of.campaign)
+            return await asyncio.to_thread(add_noise.noisy_sums, share, self._source(of), query, used)
 
     # Published counts: the other server's noised shares and ours, added
 
@@ -140,17 +142,21 @@ class ReleaseService:
         ours, theirs = await _both(self.shares(of, distinct, gone), self._peer_shares(of, distinct))
         return zp.decode(zp.add(ours, theirs))[back]
 
-    async def group_counts(self, of: ReleaseState, asked: ScoreGroupQuery) -> Counts:
-        message = PeerScoreGroupsQuery(digest=of.campaign.digest, **asked.query.model_dump()).to_json().encode()
-        self._require_small(of, "groups are counted up to 2^{}")
-        await self.need_whole(of)  # a server that has no curve counts no groups: nothing is paid for that
+    async def sum_counts(self, of: ReleaseState, query: SumQuery, body: bytes) -> Counts:
+        """Both servers pay. If one has paid and the other has not, the same query again completes it.
+
+        `body`: the same query, as the other server is asked.
+        """
+        self._require_small(of, "sums are computed up to 2^{}")
+        query.check_total(of.sealed.count)
+        await self.need_whole(of)  # a server that has no curve computes no sums: nothing is paid for that
         await self.fetch_peer_statement(of)
-        # Server 0 always pays first, so that two questions at once cannot each take the other's budget at one server.
+        # Server 0 always pays first, so that two queries at once cannot each take the other's budget at one server.
         if self._settings.server == 0:
-            ours = await self.groups(of, asked)
-        theirs = await self._peer_noisy(of, GROUPS, message, 4 * asked.ends.size)
+            ours = await self.sums(of, query)
+        theirs = await self._peer_noisy(of, SUMS, body, len(query.units))
         if self._settings.server == 1:
-            ours = await self.groups(of, asked)
+            ours = await self.sums(of, query)
         return zp.decode(zp.add(ours, theirs))
 
     async def whole(self, of: ReleaseState) -> Counts | None:
@@ -321,6 +327,11 @@ class ReleaseService:
             await asyncio.to_thread(self._storage.jobs.again, of.campaign.id, of.release.last)
             raise await self._not_ready(of)
         return share
+
+    def _make_shares_again(self, of: ReleaseState) -> None:
+        """Of every wave in the release: which of the saved ones is missing is found by the job."""
+        for number, _ in of.release.parts:
+            self._storage.jobs.again(of.campaign.id, number)
 
     async def _refresh(self, of: ReleaseState) -> None:
         """The key file's digest comes after the sealing, and stays."""

@@ -46,8 +46,9 @@ class SealedRelease:
 
     @property
     def account(self) -> Account:
-        limits = {number: self.entry.campaign.epsilon_for_party(number) for number, _ in self.parts}
-        return Account(self.campaign.id, str(self.name), self.campaign.epsilon, limits)
+        campaign = self.entry.campaign
+        limits = {number: campaign.epsilon_for_releases(number) for number, _ in self.parts}
+        return Account(campaign.id, str(self.name), self.campaign.epsilon, limits, campaign.reserve)
 
 
 def releases(entry: StoredCampaign, waves: Sequence[Wave]) -> dict[ReleaseName, SealedRelease]:

@@ -1,8 +1,9 @@
 """The noise of weighted sums: discrete Laplace noise of any rate, exactly, from the servers' pseudorandom function.
 
-What is asked and how large its noise is stands in fss_ecdf/campaign/noise/sums.py; `noised.py` adds it to a share.
+What is asked and how large its noise is stands in fss_ecdf/campaign/noise/sums.py; `add_noise.py` adds it to a share.
 """
 
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -27,6 +28,11 @@ class _Digit:
         return np.asarray(at, np.int64)
 
 
+@lru_cache(maxsize=64)
+def _digit(rate: float) -> _Digit:
+    return _Digit(rate)
+
+
 class WideLaplace:
     """Noise k with probability proportional to exp(-rate |k|), one for each node, at rates too small for one table.
 
@@ -39,7 +45,7 @@ class WideLaplace:
     def __init__(self, prf: Prf, rate: float) -> None:
         digits = laplace_digits(rate)
         self._prf = prf
-        self._digits = [_Digit(rate * 2.0 ** (DIGIT_BITS * i)) for i in range(digits)]
+        self._digits = [_digit(rate * 2.0 ** (DIGIT_BITS * i)) for i in range(digits)]
         self._rest = DiscreteLaplace(prf, rate * 2.0 ** (DIGIT_BITS * digits))
 
     def at(self, nodes: ArrayLike) -> Counts:
@@ -51,7 +57,7 @@ class WideLaplace:
 
 
 def purpose(query: SumQuery) -> str:
-    """What the ledger calls it: the same query again is not paid again, and has the same noise."""
+    """What the noise is drawn for: the same query has the same noise, and no other one has."""
     return f"sums {query.digest}"
 
 

@@ -124,7 +124,7 @@ def test_groups_cost_the_reserve_once(pair: LivePair, truth: tuple[Campaign, Arr
         first = ask.score_groups(ends, epsilon=0.4)
         again = ask.score_groups(ends, epsilon=0.4)
         assert first.to_dict() == again.to_dict()
-        assert ask.budget().remaining == pytest.approx(0.6)
+        assert ask.budget().reserve_left == pytest.approx(0.6)
         right = [((scores <= b) & (scores > a) & outcome).sum() for a, b in zip([-1, *ends[:-1]], ends, strict=True)]
         error = np.sqrt(first.groups.noise[0, 0])
         assert (np.abs(first.groups.table[1] - right) < 12 * error).all()
@@ -247,7 +247,7 @@ def test_calibration_by_spending(pair: LivePair, truth: tuple[Campaign, Array, A
     done = run(pair, campaign, *spend, stdin="y\n")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["epsilon"] == 0.3
-    assert "remain" in done.stderr
+    assert "is left" in done.stderr
     assert run(pair, campaign, "budget").stdout != before
     assert "spend epsilon" not in run(pair, campaign, *spend, "--yes").stderr
 

@@ -62,7 +62,6 @@ def test_a_campaign_of_waves_is_the_same_after_writing() -> None:
     [
         ({"waves": weekly()}, "need opens"),
         ({"waves": weekly(), "opens": OPENS, "closes": "2027-01-01T00:00:00Z"}, "leave out closes"),
-        ({"waves": weekly(), "opens": OPENS, "reserve": 0.5}, "no reserve"),
         ({"waves": weekly(every="day"), "opens": OPENS}, "waves.every"),
         ({"waves": weekly(every=0), "opens": OPENS}, "waves.every"),
         ({"waves": weekly(every=99)}, "smaller than min_uploads"),

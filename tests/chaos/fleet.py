@@ -23,6 +23,7 @@ from fss_ecdf.campaign.binary_messages import UPLOAD_TYPE, upload_rows
 from fss_ecdf.campaign.sealed_uploads import seal_upload
 from fss_ecdf.net.tokens import hash_token, new_token
 from servers.release.noise import NoiseTree
+from tests.campaign.helpers import count_above
 from tests.chaos.model import Batch, Broken, Model
 from tests.harness.dask import Dask
 from tests.harness.fleet import Fleet
@@ -246,7 +247,7 @@ class Play:
             self._model.told_sealed(status["sealed_uploads"], status["checksum"])
 
     def _ask(self) -> int:
-        """The curve from both, and groups that together cost more than there is."""
+        """The curve from both, and sums that together cost more than there is."""
 
         def ready() -> None:
             assert all(self._fleet.status(self._campaign, role)["phase"] == "ready" for role in (0, 1))
@@ -264,11 +265,11 @@ class Play:
         return answers
 
     def _spender(self, rng: random.Random) -> None:
-        """0.4 of a reserve of 1, for a question of its own; the third is one too many."""
-        body = {"upper_ends": [round(rng.uniform(0.2, 0.8), 3), 1.0], "epsilon": 0.4}
+        """0.4 of a reserve of 1, for a query of its own; the third is one too many."""
+        body = count_above(self._campaign, round(rng.uniform(0.2, 0.8), 3), 0.4)
         for _ in range(20):
             with suppress(*RETRY), self._fleet.analyst(rng.randrange(2)) as client:
-                answer = client.post(f"/v1/campaigns/{name(self._campaign)}/groups", json=body)
+                answer = client.post(f"/v1/campaigns/{name(self._campaign)}/sums", json=body)
                 if answer.status_code in (200, 403, 409):
                     return
             time.sleep(0.3)

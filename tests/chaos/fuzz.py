@@ -30,9 +30,9 @@ from fss_ecdf.campaign.errors import Problem, parse_problem
 from fss_ecdf.campaign.json_messages import (
     Message,
     NewCampaign,
-    PeerScoreGroupsQuery,
-    ScoreGroupsQuery,
+    PeerSumsQuery,
     ShareQuery,
+    SumsQuery,
     UploadResponse,
     read,
 )
@@ -214,8 +214,8 @@ def other_targets(folder: Path) -> list[Target]:
         Target("frozen uploads", [frozen.encode()], Frozen.decode, Frozen.encode),
         Target("step of a sealing", [step.encode()], Step.decode, Step.encode),
         _message(ShareQuery, {"digest": digest, "positions": [1, 2]}, {"digest": digest, "positions": "all"}),
-        _message(ScoreGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5}),
-        _message(PeerScoreGroupsQuery, {"upper_ends": [0.1, 1.0], "epsilon": 0.5, "digest": digest}),
+        _message(SumsQuery, {"weights": [[0, 1], [2, -3]], "units": [1, 5], "epsilon": 0.5}),
+        _message(PeerSumsQuery, {"weights": [[0, 1]], "units": None, "epsilon": 0.5, "digest": digest}),
         _text("new campaign", [_created(c)], _from_created, _created),
         _message(UploadResponse, {"failures": [{"id": "x", "code": "upload-conflict", "detail": "y"}]}),
         _message(Agreed, {"count": 3, "checksum": digest, "unmatched": 0}),

@@ -127,11 +127,11 @@ class Play:
             self.model.told_answer(what, answer)
         return answer is not None
 
-    def ask_groups(self, role: int, query: dict[str, Any]) -> bool:
+    def ask_sums(self, role: int, query: dict[str, Any]) -> bool:
         token = self.world.pair.servers[role].analyst
-        answer = self.call(role, token, "POST", f"{self.path}/groups", json=query)
+        answer = self.call(role, token, "POST", f"{self.path}/sums", json=query)
         if answer is not None:
-            self.model.told_answer(f"groups {json.dumps(query)}", answer)
+            self.model.told_answer(f"sums {json.dumps(query)}", answer)
         return answer is not None
 
 

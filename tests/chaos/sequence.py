@@ -18,6 +18,7 @@ import httpx
 import numpy as np
 
 from fss_ecdf.campaign.campaign import Campaign
+from tests.campaign.helpers import count_above
 from tests.chaos.model import Batch, Broken, Model
 from tests.chaos.operations import Party, Play, new_batch
 from tests.chaos.world import CURVE_BITS, World
@@ -28,7 +29,6 @@ from tests.servers.test_answers import both_noises, noise_tree
 Action = Callable[[], object]
 HOUR = 3600
 STEPS = 6
-GROUPS = {"upper_ends": [0.3, 1.0], "epsilon": 0.5}
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Sequence:
         if campaign.bits <= CURVE_BITS:
             kinds += [f"curve?{stratum}"]
             if len(campaign.strata) == 2 and rng.random() < 0.3:
-                return partial(self.play.ask_groups, role, GROUPS)
+                return partial(self.play.ask_sums, role, count_above(campaign, 0.3, 0.5))
         return partial(self.play.ask, role, rng.choice(kinds))
 
     def _disturb(self) -> None:
@@ -276,8 +276,8 @@ class Sequence:
                     )
         for question in list(play.model.answers):
             for role in (0, 1):
-                groups = question.startswith("groups")
-                again = partial(play.ask_groups, role, GROUPS) if groups else partial(play.ask, role, question)
+                sums = partial(play.ask_sums, role, count_above(campaign, 0.3, 0.5))
+                again = sums if question.startswith("sums") else partial(play.ask, role, question)
                 _insist(f"server {role} does not answer {question} any more", again)
         self._check_ledgers()
 

@@ -78,52 +78,6 @@ def test_curve_as_csv_and_numpy(pair: LivePair, sealed: Sealed) -> None:
     assert counts.tolist() == whole[:128].tolist()  # to the end of the padding, where all is noise
 
 
-def test_groups_are_noisy_and_paid_for(pair: LivePair, sealed: Sealed) -> None:
-    campaign, positions = sealed
-    path = f"/v1/campaigns/{name(campaign)}/groups"
-    query = {"upper_ends": [0.2, 0.4, 1.0], "epsilon": 0.25}
-    with pair.analyst(0) as client, pair.analyst(1) as other:
-        first = client.post(path, json=query)
-        assert first.status_code == 200, first.text
-        assert other.post(path, json=query).json() == first.json()
-        answer = first.json()
-        cell = np.bincount(positions, minlength=256)
-        scores = np.arange(101) / 100
-        groups = [slice(0, 21), slice(21, 41), slice(41, 101)]
-        both = cell[:101] + cell[128:229]
-        tolerance = 8 * answer["observed_error"]
-        for i, g in enumerate(groups):
-            assert abs(answer["observed_negative"][i] - cell[:101][g].sum()) < tolerance
-            assert abs(answer["observed_positive"][i] - cell[128:229][g].sum()) < tolerance
-            assert abs(answer["expected_positive"][i] - (both[g] * scores[g]).sum()) < tolerance
-            assert abs(answer["expected_negative"][i] - (both[g] * (1 - scores[g])).sum()) < tolerance
-        # O - E is not exact: each statistic has noise of its own.
-        difference = np.array(answer["observed_positive"]) - np.array(answer["expected_positive"])
-        true = np.array([cell[128:229][g].sum() - (both[g] * scores[g]).sum() for g in groups])
-        assert np.abs(difference - true).max() > 1
-        for role in (0, 1):
-            assert pair.ask(role, campaign, "budget")["remaining"] == pytest.approx(0.75)
-        refused = client.post(path, json={**query, "epsilon": 0.8})
-    assert refused.status_code == 403
-    assert refused.json()["type"].endswith("budget-exceeded")
-
-
-def test_groups_need_enough_epsilon_for_every_value(pair: LivePair) -> None:
-    """The noise of one value must not need tables that stall the server."""
-    campaign = new_campaign(strata=["no", "yes"], reserve=1.0, max_values_per_person=50)
-    pair.create(campaign)
-    pair.upload_values(campaign, np.arange(100))
-    pair.seal(campaign)
-    pair.wait_ready(campaign)
-    with pair.analyst(0) as client:
-        path = f"/v1/campaigns/{name(campaign)}/groups"
-        refused = client.post(path, json={"upper_ends": [0.5, 1.0], "epsilon": 0.1})
-        assert refused.status_code == 400
-        assert "at least 0.01 for each of the 50 values" in refused.json()["detail"]
-        assert pair.ask(0, campaign, "budget")["spent"] == 0.0
-        assert client.post(path, json={"upper_ends": [0.5, 1.0], "epsilon": 0.5}).status_code == 200
-
-
 def test_points_of_a_huge_domain_are_evaluated_directly(pair: LivePair) -> None:
     """2^24 thresholds: no whole curve, but any point, and the same answer from both servers."""
     grid = {"kind": "linear", "values": "integer", "from": 0, "to": 2**24 - 1, "step": 1}

@@ -17,6 +17,7 @@ from fss_ecdf.net.server_identity import Identity
 from servers.audit.verdict import EXIT_STATUS, HONEST, NOTHING, WRONG, overall
 from servers.release.noise import set_secret
 from servers.release.statement import Signed, Statement, covered, require_signed, split
+from tests.campaign.helpers import group_sums
 from tests.harness.server_pair import IDENTITIES, LivePair, name
 from tests.servers.audits import (
     Folders,
@@ -41,7 +42,7 @@ SCORES = {"kind": "linear", "from": 0.0, "to": 1.0, "step": 0.01}
 
 @pytest.fixture(scope="module")
 def asked(pair: LivePair) -> Campaign:
-    """A checked campaign of which everything has been asked: the curve and score groups."""
+    """A checked campaign of which everything has been asked: the curve and sums."""
     campaign = new_campaign(check_keys=True, strata=["no", "yes"], reserve=1.0, grid=SCORES)
     pair.create(campaign)
     x = values(200)
@@ -51,8 +52,8 @@ def asked(pair: LivePair) -> Campaign:
     pair.ask(0, campaign, "curve", stratum="no")
     pair.ask(1, campaign, "curve", stratum="no")
     with pair.analyst(0) as client:
-        query = {"upper_ends": [0.2, 0.5, 1.0], "epsilon": 0.5}
-        assert client.post(f"/v1/campaigns/{name(campaign)}/groups", json=query).status_code == 200
+        query = group_sums(campaign, [0.2, 0.5, 1.0], 0.5)
+        assert client.post(f"/v1/campaigns/{name(campaign)}/sums", json=query).status_code == 200
     return campaign
 
 
@@ -78,7 +79,7 @@ def test_an_honest_pair_passes(
         assert what.ljust(41) + "honest\n" in printed
     for server in (0, 1):
         assert f"published curve of server {server}".ljust(41) + "honest\n" in printed
-    assert ("shares of score groups".ljust(41) + "honest\n" in printed) == (audited == 1)
+    assert ("shares of 12 sums".ljust(41) + "honest\n" in printed) == (audited == 1)
     assert "\nhonest: " in printed
     files = [path for path in originals[audited][0].rglob("*") if path.is_file()]
     assert all(path.stat().st_mode & 0o077 == 0 for path in files)

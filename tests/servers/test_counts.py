@@ -9,8 +9,9 @@ import pytest
 
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.campaign.errors import InvalidQuery
-from fss_ecdf.campaign.json_messages import EcdfResponse, ScoreGroupsQuery, read
-from servers.release import query_results, score_groups
+from fss_ecdf.campaign.json_messages import EcdfResponse, read
+from fss_ecdf.campaign.score_groups import score_group_sums
+from servers.release import query_results
 from tests.campaign.helpers import campaign
 
 SIX = {"kind": "linear", "from": 0, "to": 5, "step": 1}
@@ -109,34 +110,24 @@ def scores(**changes: Any) -> Campaign:
 
 
 @pytest.mark.parametrize(
-    ("spec", "ends", "epsilon", "message"),
+    ("spec", "ends", "message"),
     [
-        (campaign(grid=SCORES), [0.5, 1.0], 1.0, "two strata .* has 1"),
-        (scores(strata=["a", "b", "c"]), [0.5, 1.0], 1.0, "two strata .* has 3"),
-        (scores(max_values_per_person=50), [0.5, 1.0], 0.49, "at least 0.01 for each of the 50"),
-        (scores(), [0.5, 0.5], 1.0, "must increase"),
-        (scores(), [0.5, 0.25], 1.0, "must increase"),
-        (scores(), [0.5, 0.6], 1.0, "must increase"),
-        (scores(), [-0.5, 0.5], 1.0, "must increase"),
-        (scores(grid={**SCORES, "from": -0.25}), [0.5, 1.0], 1.0, "between 0 and 1"),
-        (scores(grid={**SCORES, "to": 1.25}), [0.5, 1.0], 1.0, "between 0 and 1"),
+        (campaign(grid=SCORES), [0.5, 1.0], "two strata .* has 1"),
+        (scores(strata=["a", "b", "c"]), [0.5, 1.0], "two strata .* has 3"),
+        (scores(), [0.5, 0.5], "must increase"),
+        (scores(), [0.5, 0.25], "must increase"),
+        (scores(), [0.5, 0.6], "must increase"),
+        (scores(), [-0.5, 0.5], "must increase"),
+        (scores(grid={**SCORES, "from": -0.25}), [0.5, 1.0], "between 0 and 1"),
+        (scores(grid={**SCORES, "to": 1.25}), [0.5, 1.0], "between 0 and 1"),
     ],
 )
-def test_groups_that_make_no_sense(spec: Campaign, ends: list[float], epsilon: float, message: str) -> None:
+def test_groups_that_make_no_sense(spec: Campaign, ends: list[float], message: str) -> None:
     with pytest.raises(InvalidQuery, match=message):
-        score_groups.read_groups(spec, ScoreGroupsQuery(upper_ends=ends, epsilon=epsilon))
+        score_group_sums(spec, ends)
 
 
-def test_groups_and_what_the_ledger_calls_them() -> None:
-    def question(ends: list[float], epsilon: float = 1.0) -> score_groups.ScoreGroupQuery:
-        return score_groups.read_groups(
-            scores(max_values_per_person=50), ScoreGroupsQuery(upper_ends=ends, epsilon=epsilon)
-        )
-
-    one = question([0.0, 0.5, 1.0], 0.5)  # the least epsilon that is allowed, and a first group of one threshold
-    assert (one.starts.tolist(), one.ends.tolist()) == ([-1, 0, 2], [0, 2, 4])
-    assert one.purpose.startswith("groups ")
-    assert len(one.purpose) == len("groups ") + 32
-    assert one.purpose == question([0.1, 0.6, 1.5], 0.5).purpose  # the same groups of the same grid
-    others = [question([0.0, 0.5, 0.75], 0.5), question([0.0, 0.5, 1.0], 0.75), question([0.5, 1.0], 0.5)]
-    assert len({one.purpose, *(other.purpose for other in others)}) == 4
+def test_groups_are_half_open_and_the_same_on_the_same_grid() -> None:
+    one = score_group_sums(scores(), [0.0, 0.5, 1.0])  # a first group of one threshold
+    assert one.weights[:3, :5].tolist() == [[1, 0, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 0, 1, 1]]
+    assert one.weights.tolist() == score_group_sums(scores(), [0.1, 0.6, 1.5]).weights.tolist()

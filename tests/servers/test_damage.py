@@ -9,6 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.campaign.helpers import count_above
 from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import answering, filled, new_campaign
 
@@ -57,9 +58,9 @@ def test_a_changed_byte_in_a_kept_curve_is_noticed(tmp_path: Path, kind: str) ->
         pair.upload_values(campaign, np.arange(100))
         pair.seal(campaign)
         pair.wait_ready(campaign)
-        groups = {"upper_ends": [0.3, 1.0], "epsilon": 1.0}
+        query = count_above(campaign, 0.3, 1.0)
         with pair.analyst(0) as client:
-            first = [pair.ask(0, campaign, "curve"), client.post(f"/v1/campaigns/{name(campaign)}/groups", json=groups)]
+            first = [pair.ask(0, campaign, "curve"), client.post(f"/v1/campaigns/{name(campaign)}/sums", json=query)]
         pair.stop(0)
         folder = pair.folder / "server0" / "data" / name(campaign)
         for release in [] if kind == "release-*" else folder.glob("release-*"):
@@ -70,7 +71,7 @@ def test_a_changed_byte_in_a_kept_curve_is_noticed(tmp_path: Path, kind: str) ->
         pair.wait_ready(campaign)
         assert pair.ask(0, campaign, "curve") == first[0]
         with pair.analyst(0) as client:
-            assert client.post(f"/v1/campaigns/{name(campaign)}/groups", json=groups).json() == first[1].json()
+            assert client.post(f"/v1/campaigns/{name(campaign)}/sums", json=query).json() == first[1].json()
 
 
 def _flip_byte(path: Path) -> None:

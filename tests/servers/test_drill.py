@@ -15,6 +15,7 @@ from fss_ecdf.campaign.binary_messages import UPLOAD_HEADER_BYTES
 from fss_ecdf.campaign.campaign import Campaign
 from fss_ecdf.cli.server import main
 from fss_ecdf.net.tokens import hash_token
+from tests.campaign.helpers import count_above
 from tests.commands import Done, call
 from tests.harness.postgres import Postgres
 from tests.harness.server_pair import LivePair, envelopes, name
@@ -22,7 +23,6 @@ from tests.servers.conftest import new_campaign
 from tests.servers.rollbacks import config, recovery
 from tests.servers.waves import close, until_released, wave_campaign
 
-GROUPS = {"upper_ends": [0.5, 1.0], "epsilon": 0.5}
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -46,10 +46,12 @@ def _sealed(pair: LivePair, campaign: Campaign) -> Campaign:
 
 
 def plain(pair: LivePair) -> Campaign:
-    """With groups paid from the reserve."""
+    """With a sum paid from the reserve."""
     campaign = _sealed(pair, _filled(pair, new_campaign(strata=["no", "yes"], reserve=1.0)))
     with pair.analyst(0) as client:
-        assert client.post(f"/v1/campaigns/{name(campaign)}/groups", json=GROUPS).status_code == 200
+        assert (
+            client.post(f"/v1/campaigns/{name(campaign)}/sums", json=count_above(campaign, 0.5, 0.5)).status_code == 200
+        )
     return campaign
 
 
@@ -149,7 +151,9 @@ def asked(pair: LivePair, role: int, made: Made) -> dict[tuple[str, ...], bytes]
                         answer = client.get(path, params={**more, **release}, headers={"Accept": accept})
                         found[kind, what, str(release), accept] = _shown(answer)
             if kind == "plain":
-                found[kind, "groups"] = client.post(f"/v1/campaigns/{name(campaign)}/groups", json=GROUPS).content
+                found[kind, "sums"] = client.post(
+                    f"/v1/campaigns/{name(campaign)}/sums", json=count_above(campaign, 0.5, 0.5)
+                ).content
     return found
 
 

@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.campaign.helpers import count_above
 from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import answering, filled, new_campaign, values
 from tests.servers.test_answers import both_noises, true_curve
@@ -98,8 +99,8 @@ def test_an_evaluation_resumes_where_it_stopped(tmp_path: Path) -> None:
             assert pair.ask(1, campaign, "curve") == first
 
 
-def test_two_groups_questions_cannot_take_each_others_budget(tmp_path: Path) -> None:
-    """Different questions, one at each server, at once: one is answered, one refused, and both ledgers agree."""
+def test_two_queries_for_sums_cannot_take_each_others_budget(tmp_path: Path) -> None:
+    """Different queries, one at each server, at once: one is answered, one refused, and both ledgers agree."""
     with LivePair(tmp_path) as pair:
         campaign = new_campaign(strata=["no", "yes"], reserve=1.0)
         pair.create(campaign)
@@ -109,12 +110,12 @@ def test_two_groups_questions_cannot_take_each_others_budget(tmp_path: Path) -> 
 
         def ask(role: int) -> int:
             with pair.analyst(role) as client:
-                query = {"upper_ends": [0.3 + 0.1 * role, 1.0], "epsilon": 1.0}
-                return client.post(f"/v1/campaigns/{name(campaign)}/groups", json=query).status_code
+                query = count_above(campaign, 0.3 + 0.1 * role, 1.0)
+                return client.post(f"/v1/campaigns/{name(campaign)}/sums", json=query).status_code
 
         with ThreadPoolExecutor(2) as pool:
             assert sorted(pool.map(ask, (0, 1))) == [200, 403]
-        assert [pair.ask(role, campaign, "budget")["remaining"] for role in (0, 1)] == [0.0, 0.0]
+        assert [pair.ask(role, campaign, "budget")["reserve_left"] for role in (0, 1)] == [0.0, 0.0]
 
 
 def test_another_set_gets_other_noise(tmp_path: Path) -> None:

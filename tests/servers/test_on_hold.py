@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from servers.maintenance.diagnostics import WRONG, examine
+from tests.campaign.helpers import count_above
 from tests.harness.server_pair import LivePair, envelopes, name
 from tests.servers.conftest import new_campaign
 from tests.servers.rollbacks import config, recovery
@@ -38,10 +39,10 @@ def test_a_server_with_an_old_database_does_nothing_until_its_operator_decides(t
         shutil.copytree(data, old)
         pair.start(0)
         pair.wait_ready(campaign)
-        question = {"upper_ends": [0.5, 1.0], "epsilon": 0.5}
+        question = count_above(campaign, 0.5, 0.5)
         path = f"/v1/campaigns/{name(campaign)}"
         with pair.analyst(0) as client:
-            assert client.post(f"{path}/groups", json=question).status_code == 200, "spent from the reserve"
+            assert client.post(f"{path}/sums", json=question).status_code == 200, "spent from the reserve"
         pair.stop(0)
         data.rename(new)
         shutil.copytree(old, data)
@@ -49,7 +50,7 @@ def test_a_server_with_an_old_database_does_nothing_until_its_operator_decides(t
 
         assert "the other server has seen" in pair.status(later, 0)["on_hold"]
         with pair.analyst(0) as client:  # the expense is forgotten here, and no other one takes its place
-            assert _problem(client.post(f"{path}/groups", json={**question, "epsilon": 0.7})) == (503, "on-hold")
+            assert _problem(client.post(f"{path}/sums", json={**question, "epsilon": 0.7})) == (503, "on-hold")
             assert _problem(client.get(f"{path}/curve")) == (503, "on-hold")
             assert client.get(f"{path}/budget").json()["spent"] == 1.0
         assert pair.agree(later, 1).status_code in (409, 503)

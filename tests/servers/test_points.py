@@ -11,6 +11,7 @@ import pytest
 from fss import KeyBatch, dcf
 from fss_ecdf.campaign.errors import NotReady
 from servers.compute import shares
+from tests.campaign.helpers import count_above
 from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import answering, new_campaign
 from tests.servers.test_uploads import code
@@ -68,7 +69,7 @@ def test_what_the_other_server_never_answers_is_an_invalid_query(tmp_path: Path)
             assert len(pair.ask(role, campaign, "ecdf", at="0.1,0.2", stratum="no")["counts"]) == 2
             with pair.analyst(role) as client:
                 refused = [client.get(f"{path}/curve", params={"stratum": "no"})]
-                refused.append(client.post(f"{path}/groups", json={"upper_ends": [0.5, 1.0], "epsilon": 0.5}))
+                refused.append(client.post(f"{path}/sums", json=count_above(campaign, 0.5, 0.5)))
                 assert [code(answer) for answer in refused] == ["invalid-query"] * 2
                 assert "up to 2^0" in refused[0].json()["detail"]
             assert pair.ask(role, campaign, "budget")["spent"] == campaign.epsilon
@@ -105,11 +106,11 @@ def test_what_needs_a_curve_that_never_comes_is_refused_and_not_paid(tmp_path: P
         path = f"/v1/campaigns/{name(campaign)}"
         for role in (0, 1):
             with pair.analyst(role) as client:
-                query = {"upper_ends": [0.3, 1.0], "epsilon": 1.0}
+                query = count_above(campaign, 0.3, 1.0)
                 for refused in (
                     client.get(f"{path}/ecdf", params={"at": "0.5"}),
                     client.get(f"{path}/curve"),
-                    client.post(f"{path}/groups", json=query),
+                    client.post(f"{path}/sums", json=query),
                 ):
                     assert (refused.status_code, code(refused)) == (400, "invalid-query")
         assert [pair.ask(role, campaign, "budget")["spent"] for role in (0, 1)] == [0.0, 0.0]

@@ -1,4 +1,4 @@
-"""Two processes at one database: five races that must have no loser, each in hundreds of forced orders.
+"""Two processes at one database: six races that must have no loser, each in hundreds of forced orders.
 
 Each was lost by a storage that took PostgreSQL for a larger SQLite: an upload acknowledged after the freeze, a
 withdrawn upload that stays, a budget spent twice, more uploads than a campaign takes, a full disk where there is none.
@@ -50,6 +50,10 @@ def withdraw(storage: Storage, campaign: bytes, ids: list[bytes]) -> Any:
 
 def spend(storage: Storage, campaign: bytes, purpose: str) -> None:
     storage.ledger.spend(campaign, purpose, 0.8, {0: 1.0}, NOW)
+
+
+def spend_of(storage: Storage, campaign: bytes, purpose: str, limits: dict[int, float]) -> None:
+    storage.ledger.spend(campaign, purpose, 0.8, limits, NOW)
 
 
 def listed(storage: Storage, campaign: bytes) -> set[bytes]:
@@ -128,6 +132,25 @@ def two_expenses(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
     assert sum(arena.storage.ledger.spent(campaign).values()) == 0.8
 
 
+def two_queries(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
+    """About a wave and about a pool with it: one is paid, by all waves in it or by none. A release is not in their way.
+
+    Or the same query in two processes, which is paid once.
+    """
+    campaign, again = arena.campaign(), bool(secrets.randbits(1))
+    spend(arena.storage, campaign, "wave 1")
+    acts = (
+        Act(spend_of, (campaign, "sums x of wave 1", {1: 1.0})),
+        Act(spend_of, (campaign, "sums x of wave 1" if again else "sums x of pooled 2", {2: 1.0, 1: 1.0})),
+    )
+    both = arena.two.play(*acts, pauses)
+    refused = [isinstance(outcome, BudgetExceeded) for outcome in both]
+    assert sorted(refused) == [False, again is False], both
+    spent = arena.storage.ledger.spent(campaign, of_reserve=True)
+    assert spent == ({1: 0.8} if refused[1] else {1: 0.8, 2: 0.8})
+    assert arena.storage.ledger.spent(campaign)[0] == 0.8
+
+
 def too_many(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
     """Of a campaign, or of an invitation."""
     campaign, sender = arena.campaign(max_uploads=10), None
@@ -158,7 +181,7 @@ def the_same_id(arena: Arena, pauses: tuple[int | None, int | None]) -> None:
     assert arena.stored(campaign) == {i for i, _, _ in some}
 
 
-RACES: list[Race] = [upload_and_freeze, upload_and_withdrawal, two_expenses, too_many, the_same_id]
+RACES: list[Race] = [upload_and_freeze, upload_and_withdrawal, two_expenses, two_queries, too_many, the_same_id]
 
 
 def play(arena: Arena, race: Race, orders: int) -> None:
@@ -179,11 +202,11 @@ def test_no_order_has_a_loser(arena: Arena, race: Race) -> None:
 
 @pytest.mark.faults
 def test_the_races_can_be_lost(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its locks, PostgreSQL does what the five races are named after."""
+    """Without its locks, PostgreSQL does what the races are named after."""
     monkeypatch.setenv(NO_LOCKS, "1")
     unlocked = Arena(postgres.database())
     with unlocked.two:
-        for race in (upload_and_freeze, two_expenses):
+        for race in (upload_and_freeze, two_expenses, two_queries):
             with pytest.raises(AssertionError):
                 play(unlocked, race, 40)
     unlocked.storage.close()

@@ -252,23 +252,25 @@ def test_nothing_is_sealed_or_spent_on_hold_but_deleting_is_possible(sides: tupl
 
 
 def test_a_database_that_took_another_s_place_has_no_expense_in_memory(postgres: Postgres) -> None:
-    """The curve was paid in the old one. In the new one it is paid again, so that nothing is left for more."""
+    """The curve was paid in the old one. In the new one it is paid again, and the reserve has nothing to do with it."""
 
     async def play(storage: Storage) -> None:
         campaign, writer = new_campaign(), Writer(storage.uploads)
         storage.campaigns.add(campaign, "0" * 64, [])
         peer = PeerClient.__new__(PeerClient)
         peer._guard = None
-        budget, account = Budget(storage, writer, peer, lambda: NOW), Account(campaign.id, "curve", 1.0, {0: 1.5})
+        budget, account = Budget(storage, writer, peer, lambda: NOW), Account(campaign.id, "curve", 1.0, {0: 1.0}, 0.5)
         await budget.spend_curve(account)
         with storage.engine.begin() as db:
             db.execute(LEDGER.delete())
         storage.engine.dispose()  # and connections to what is there now
         assert budget._paid
+        await budget.spend_reserve(account, "sums of something", 0.5)
         with pytest.raises(BudgetExceeded):
-            await budget.spend(account, "groups", 1.0)
-        assert storage.ledger.spent(campaign.id) == {0: 1.0}
+            await budget.spend_reserve(account, "sums of something else", 0.5)
         assert not budget._paid
+        await budget.spend_curve(account)
+        assert storage.ledger.spent(campaign.id) == {0: 1.5}
         await writer.close()
 
     with closing(Storage(postgres.database())) as storage:

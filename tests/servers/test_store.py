@@ -5,14 +5,11 @@ import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
-from scipy import stats
 
 from fss_ecdf.campaign.errors import BudgetExceeded, StorageFull, TooManyRequests
 from servers.api.limits import Rate
-from servers.release.noise import FineLaplace, Prf
 from servers.storage.admission import NewUploads
 from servers.storage.key_files import Folder
 from servers.storage.storage import Storage
@@ -69,16 +66,6 @@ def test_the_rate_lets_bursts_through_and_recovers() -> None:
     rate.take(1000, "a")  # larger than a second's worth, from a full bucket
     with pytest.raises(TooManyRequests):
         rate.take(1, "a")
-
-
-def test_fine_laplace_noise_has_the_right_distribution() -> None:
-    """Kolmogorov-Smirnov of 50 000 draws at a rate of 1/4000 against the exact distribution; false alarm 1e-6."""
-    rate = 1 / 4000
-    draws = FineLaplace(Prf(bytes(32), 0, bytes(32), b"test"), rate).at(3, np.arange(50_000))
-    # so fine a lattice is continuous for this test: its steps are below 1e-3 of the statistic
-    assert stats.kstest(draws, stats.laplace(scale=1 / rate).cdf).pvalue > 1e-6
-    digits = np.bincount(np.abs(draws) % 1024, minlength=1024)
-    assert digits.min() > 0
 
 
 def test_messages_are_told_part_by_part_without_reading_the_rest(tmp_path: Path) -> None:

@@ -10,25 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from fss import field
 from fss_ecdf.campaign.errors import InvalidQuery
-from fss_ecdf.campaign.noise.sums import SumQuery, laplace_distance, laplace_variance, read_sums, score_group_sums
+from fss_ecdf.campaign.noise.mechanism import DRAW_BITS
+from fss_ecdf.campaign.noise.sums import SumQuery, laplace_distance, laplace_variance, read_sums
+from fss_ecdf.campaign.score_groups import ScoreGroupSums, score_group_sums
 from servers.compute.raw_share import RawShare
-from servers.release import add_noise, score_groups
-from servers.release.noise import Prf
+from servers.release import add_noise
+from servers.release.noise import DiscreteLaplace, Draws, Prf
 from servers.release.sum_noise import WideLaplace, purpose, sum_noise
+from servers.release.sum_queries import used_positions
 from tests.campaign.helpers import campaign
-from tests.servers.test_groups_privacy import (
-    ENDS,
-    Recorded,
-    drawn,
-    histogram,
-    laplace_weights,
-    question,
-    total_variation,
-)
 from tests.servers.test_noise import FALSE_ALARM, chi_square
 from tests.servers.test_privacy import log
 
@@ -37,6 +32,33 @@ Array = np.ndarray[Any, Any]
 
 def prf(seed: int = 0, use: bytes = b"sums") -> Prf:
     return Prf(seed.to_bytes(32, "little"), 0, bytes(64), use)
+
+
+class Recorded(Prf):
+    """Remembers which draws were used."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed.to_bytes(32, "little"), 0, bytes(64), b"sums")
+        self.used: list[tuple[int, int]] = []
+
+    def draws(self, level: int, nodes: ArrayLike) -> Draws:
+        self.used += [(level, int(node)) for node in np.asarray(nodes)]
+        return super().draws(level, nodes)
+
+
+def drawn(cumulative: list[int]) -> list[int]:
+    """How many of the 2^128 draws give each value, through the integers that production compares."""
+    total, below, counts = cumulative[-1], 0, []
+    for reached in cumulative:
+        upto = -(-(reached << DRAW_BITS) // total)
+        counts.append(upto - below)
+        below = upto
+    assert below == 1 << DRAW_BITS
+    return counts
+
+
+def laplace_weights(source: DiscreteLaplace) -> dict[int, int]:
+    return dict(enumerate(drawn(source._exact), -source._table.reach))
 
 
 class WideWeights:
@@ -109,51 +131,69 @@ def test_the_privacy_loss_is_exactly_epsilon(rows: Any, units: Any, instances: i
     assert query.loss <= Fraction(epsilon)
 
 
-@pytest.mark.slow
+SCORES = {"kind": "explicit", "at": [0, 0.25, 0.5, 0.75, 1]}
+ENDS = [[0.0, 0.25, 0.5, 0.75, 1.0], [0.25, 0.75, 1.0], [0.3, 0.6], [0.0, 1.0]]
+
+
+def grouped(ends: list[float], epsilon: float = 1.0, instances: int = 1) -> tuple[ScoreGroupSums, SumQuery]:
+    """The sums of Algorithm 2 over groups of the scores 0, 1/4, ..., 1."""
+    spec = campaign(grid=SCORES, strata=["negative", "positive"])
+    asked = score_group_sums(spec, ends)
+    return asked, read_sums(asked.weights, epsilon, cells=10, units=asked.units, instances=instances)
+
+
 @pytest.mark.parametrize("ends", ENDS)
-@pytest.mark.parametrize("instances", [1, 4])
-def test_groups_are_such_a_query(ends: list[float], instances: int) -> None:
-    """Algorithm 2: the same sums, the same sensitivity, the same rates and errors for the same epsilon."""
-    asked = question(ends, 1.0, max_values_per_person=instances)
-    grid = asked.campaign.variable.grid
-    scores = np.rint(grid.all_thresholds * score_groups.SCORE_UNIT).astype(int).tolist()
-    rows, units = score_group_sums(scores, asked.ends.tolist(), score_groups.SCORE_UNIT)
-    query = read_sums(rows, 1.0, cells=2 * grid.size, units=units, instances=instances)
-    assert query.sensitivity.value == score_groups.GROUPS_SENSITIVITY
-    count = len(ends)
-    assert query.rates[: 2 * count] == pytest.approx([asked.rate] * 2 * count, rel=1e-14)
-    assert query.rates[2 * count :] == pytest.approx([asked.rate / score_groups.SCORE_UNIT] * 2 * count, rel=1e-14)
-    observed, expected = score_groups.standard_errors(asked)
-    assert query.errors == pytest.approx([observed] * 2 * count + [expected * score_groups.SCORE_UNIT] * 2 * count)
-    rng = np.random.default_rng(3)
-    cells = {(s, i): int(rng.integers(0, 50)) for s in (0, 1) for i in range(grid.size)}
-    source = add_noise.NoiseKey(bytes(32), 0, b"set", asked.campaign)
-    used = np.concatenate([asked.campaign.position(s, np.arange(grid.size)) for s in (0, 1)])
+def test_groups_are_those_of_algorithm_2(ends: list[float]) -> None:
+    """O_s: values of stratum s in the group; E_1: their scores, E_0: one minus their scores, in thousandths."""
+    asked, _ = grouped(ends)
+    cells = np.random.default_rng(1).integers(0, 50, (2, 5))
+    below, sums = -1.0, (asked.weights @ cells.ravel()).reshape(4, -1)
+    for g, end in enumerate(ends):
+        inside = [(s, i, int(cells[s, i])) for s in (0, 1) for i in range(5) if below < i / 4 <= end]
+        o0, o1 = (sum(n for s, _, n in inside if s == which) for which in (0, 1))
+        e1, e0 = sum(n * 250 * i for _, i, n in inside), sum(n * (1000 - 250 * i) for _, i, n in inside)
+        assert sums[:, g].tolist() == [o0, o1, e0, e1]
+        below = end
 
-    def without_noise(compute: Any) -> Array:
-        full, empty = (compute(RawShare(histogram(asked, some))) for some in (cells, {}))
-        return field.decode(field.sub(full, empty))
 
-    by_groups = without_noise(lambda share: add_noise.noisy_score_groups(share, source, asked))
-    by_sums = without_noise(lambda share: add_noise.sums(share, source, query, used))
-    assert by_sums.tolist() == by_groups.tolist()
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize(("epsilon", "instances"), [(1.0, 1), (4.0, 4)])
+def test_the_privacy_loss_of_groups_is_epsilon(ends: list[float], epsilon: float, instances: int) -> None:
+    """Over all replacements: a value adds 1 to one O and 1 to two E together; replacing it changes both twice."""
+    _, query = grouped(ends, epsilon, instances)
+    laws = {rate: WideWeights(WideLaplace(prf(), rate)) for rate in set(query.rates)}
+    worst = Decimal(0)
+    with localcontext(Context(prec=60)):
+        for a, b in itertools.product(query.weights.T, repeat=2):
+            changed = [(rate, abs(int(c))) for rate, c in zip(query.rates, b - a, strict=True) if c]
+            losses = [log(Fraction(laws[rate][0], laws[rate][c])) for rate, c in changed]
+            worst = max(worst, instances * sum(losses, Decimal(0)))
+        assert abs(worst - Decimal(epsilon)) < Decimal("1e-12")
+    assert query.sensitivity.value == (4 if len(ends) > 1 else 2)
+
+
+def test_observed_and_expected_have_noise_of_their_own() -> None:
+    """The paper's Algorithm 2 gives E and O of a group the same noise, so that O - E is exact."""
+    query, recorded = grouped(ENDS[0])[1], Recorded()
+    sum_noise(query, recorded)
+    assert len(set(recorded.used)) == len(recorded.used) == 5 * (2 + 2 * 3)  # with one digit, three draws
 
 
 def test_sums_are_those_of_the_cells_and_padding_counts_nothing() -> None:
     spec = campaign(grid={"kind": "linear", "values": "integer", "from": 0, "to": 4}, strata=["a", "b"])
     rng, positions = np.random.default_rng(1), 1 << spec.bits
     counts = rng.integers(0, 100, positions)
-    used = np.concatenate([spec.position(s, np.arange(5)) for s in (0, 1)])
+    used = used_positions(spec)
     rows = rng.integers(-(10**6), 10**6, (3, 10))
     query = read_sums(rows, 1.0, cells=10)
     source = add_noise.NoiseKey(bytes(32), 0, b"set", spec)
     share = field.encode(np.cumsum(counts))
-    out = field.decode(add_noise.sums(RawShare(share), source, query, used))
+    out = field.decode(add_noise.noisy_sums(RawShare(share), source, query, used))
     noise = sum_noise(query, source.prf(purpose(query)))
     assert (out - noise).tolist() == (rows @ counts[used]).tolist()
     assert (out - noise).tolist() == (query.over_positions(used, positions) @ counts).tolist()
     with pytest.raises(InvalidQuery, match="10 weights for 9 cells"):
-        add_noise.sums(RawShare(share), source, query, used[:-1])
+        add_noise.noisy_sums(RawShare(share), source, query, used[:-1])
 
 
 def test_two_shares_with_noise_add_up_to_the_sum_with_both_noises() -> None:
@@ -164,7 +204,8 @@ def test_two_shares_with_noise_add_up_to_the_sum_with_both_noises() -> None:
     shares = [field.sub(field.encode(np.cumsum(counts)), mask), mask]
     sources = [add_noise.NoiseKey(bytes([server] * 32), server, b"set", spec) for server in (0, 1)]
     parts = [
-        add_noise.sums(RawShare(s), source, query, np.arange(8)) for s, source in zip(shares, sources, strict=True)
+        add_noise.noisy_sums(RawShare(s), source, query, np.arange(8))
+        for s, source in zip(shares, sources, strict=True)
     ]
     noise = sum(sum_noise(query, source.prf(purpose(query))) for source in sources)
     assert field.decode(field.add(*parts)).tolist() == (query.weights @ counts + noise).tolist()
@@ -214,6 +255,17 @@ def test_noise_fits(rate: float) -> None:
     assert samples.var() == pytest.approx(laplace_variance(rate), rel=0.06)
 
 
+def total_variation(source: DiscreteLaplace, rate: float) -> Decimal:
+    """Of one draw from the ideal discrete Laplace distribution, which goes on beyond every table."""
+    with localcontext(Context(prec=80)):
+        r = (-Decimal(rate)).exp()
+        ideal = (1 - r) / (1 + r)
+        weights = laplace_weights(source)
+        inside = sum(abs(Decimal(w) / (1 << DRAW_BITS) - ideal * r ** abs(k)) for k, w in weights.items())
+        outside = 2 * ideal * r ** (source._table.reach + 1) / (1 - r)
+        return (inside + outside) / 2
+
+
 @pytest.mark.parametrize("rate", [1.0, 0.003, 1e-6])
 def test_the_distance_bounds_that_of_every_draw(rate: float) -> None:
     source = WideLaplace(prf(), rate)
@@ -228,19 +280,12 @@ def test_the_distance_bounds_that_of_every_draw(rate: float) -> None:
     assert 0 < found < Decimal(laplace_distance(rate))
 
 
-def audit(released: SumQuery, claimed: SumQuery, runs: int, seed: int) -> float:
-    """A lower bound on epsilon that holds with probability 1 - 1e-4: the best likelihood-ratio test on two neighbours.
+def lower_bound(scores: Array) -> float:
+    """Of epsilon, holds with probability 1 - 1e-4: rows are scores without and with the change.
 
-    A value in the cell of the first column is replaced by one in the last. Half of the releases choose the threshold.
+    Half of the runs choose the threshold of the likelihood-ratio test.
     """
-    rates, change = np.array(claimed.rates), claimed.weights[:, -1] - claimed.weights[:, 0]
-    scores = []
-    for shift in (0, 1):
-        # runs x sums of the servers' own noise, each from a node of its own
-        laws = [WideLaplace(prf(seed + 2 * j + shift, b"audit"), rate) for j, rate in enumerate(released.rates)]
-        out = np.stack([law.at(np.arange(runs)) for law in laws], axis=1) + shift * change
-        scores.append((np.abs(out) - np.abs(out - change)) @ rates)
-    half = runs // 2
+    half = scores.shape[1] // 2
 
     def bound(threshold: float, part: slice) -> float:
         hits, alarms = (int((s[part] >= threshold - 1e-9).sum()) for s in (scores[1], scores[0]))
@@ -252,9 +297,47 @@ def audit(released: SumQuery, claimed: SumQuery, runs: int, seed: int) -> float:
     return bound(float(best), slice(half, None))
 
 
-def test_an_audit_stays_below_the_claim_and_finds_half_the_noise() -> None:
-    rows = [[0, 3, 10], [0, 500, 1000]]
-    claimed, twice = (read_sums(rows, epsilon, cells=3) for epsilon in (1.0, 2.0))
-    honest, broken = audit(claimed, claimed, 200_000, 100), audit(twice, claimed, 200_000, 200)
-    assert 0.6 < honest <= 1.0
-    assert broken > 1.1
+def likelihood_scores(out: Array, query: SumQuery) -> Array:
+    """Of results around 0 against those around what replacing a value of the first cell by one of the last changes."""
+    change = query.weights[:, -1] - query.weights[:, 0]
+    return np.asarray((np.abs(out) - np.abs(out - change)) @ np.array(query.rates))
+
+
+ROWS = [[0, 3, 10], [0, 500, 1000]]
+
+
+def test_an_audit_of_the_noise_stays_below_the_claim_and_finds_half_of_it() -> None:
+    """200 000 draws of the servers' own noise for each of two neighbours."""
+    claimed, twice = (read_sums(ROWS, epsilon, cells=3) for epsilon in (1.0, 2.0))
+
+    def audit(released: SumQuery, seed: int) -> float:
+        change, scores = claimed.weights[:, -1] - claimed.weights[:, 0], []
+        for shift in (0, 1):
+            laws = [WideLaplace(prf(seed + 2 * j + shift, b"audit"), rate) for j, rate in enumerate(released.rates)]
+            out = np.stack([law.at(np.arange(200_000)) for law in laws], axis=1) + shift * change
+            scores.append(likelihood_scores(out, claimed))
+        return lower_bound(np.array(scores))
+
+    assert 0.6 < audit(claimed, 100) <= 1.0
+    assert audit(twice, 200) > 1.1
+
+
+@pytest.mark.slow
+def test_an_audit_of_what_leaves_a_server_stays_below_the_claim_and_finds_half_of_it() -> None:
+    """20 000 results of the one function that adds noise, each of another set, for each of two neighbours."""
+    spec = campaign(grid={"kind": "linear", "values": "integer", "from": 0, "to": 2})
+    claimed, twice = (read_sums(ROWS, epsilon, cells=3) for epsilon in (1.0, 2.0))
+    curves = [field.encode(np.cumsum(counts)) for counts in ([5, 3, 2, 0], [4, 3, 3, 0])]
+
+    def audit(released: SumQuery, seed: int) -> float:
+        scores = []
+        for shift, curve in enumerate(curves):
+            out = np.empty((20_000, 2), np.int64)
+            for run in range(len(out)):
+                source = add_noise.NoiseKey(bytes(32), 0, f"{seed} {shift} {run}".encode(), spec)
+                out[run] = field.decode(add_noise.noisy_sums(RawShare(curve), source, released, np.arange(3)))
+            scores.append(likelihood_scores(out - claimed.weights @ [5, 3, 2], claimed))
+        return lower_bound(np.array(scores))
+
+    assert 0.5 < audit(claimed, 1) <= 1.0
+    assert audit(twice, 2) > 1.1

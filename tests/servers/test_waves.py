@@ -246,7 +246,7 @@ def test_parties_and_operators_are_told_what_a_wave_costs(pair: LivePair, capsys
     operator = ["campaign", "--operator-config", str(pair.folder / "operator.toml")]
     assert dealer_main(dry) == 0
     assert "epsilon 1.75 in all" in (said := capsys.readouterr().out)
-    assert "of it 1 for your wave, number 1 or the next, and 0.75 for what is pooled later" in said
+    assert "of it 1 for your wave, number 1 or the next, 0.75 for what is pooled later" in said
     assert "pooled once more after wave 1 at epsilon 0.5, 2 at epsilon 0.25" in said
     pair.upload_values(campaign, np.arange(10))
     assert server_main([*operator, "seal", name(campaign)]) == 0

@@ -6,7 +6,8 @@ from typing import Any
 import httpx
 
 from fss_ecdf.campaign.campaign import Campaign
-from fss_ecdf.campaign.json_messages import PeerScoreGroupsQuery, ShareQuery
+from fss_ecdf.campaign.json_messages import PeerSumsQuery, ShareQuery
+from tests.campaign.helpers import count_above
 from tests.harness.server_pair import LivePair, name
 from tests.servers.conftest import values
 from tests.servers.waves import close, until_released, wave_campaign, waves_of
@@ -43,12 +44,12 @@ def test_no_point_of_a_release_is_answered_from_keys(tmp_path: Path) -> None:
         assert {wave["spent"] for wave in waves_of(pair, campaign)["waves"]} == {0.0}
 
 
-def test_no_groups_are_paid_with_what_is_to_be_pooled(pair: LivePair) -> None:
+def test_no_sums_are_paid_with_what_is_to_be_pooled(pair: LivePair) -> None:
     campaign = filled(pair, 3)
-    query = PeerScoreGroupsQuery(digest=campaign.digest, upper_ends=[0.2, 0.5, 0.9], epsilon=0.5).to_json()
-    for number in (1, 2, 3):
-        answer = asked(pair, campaign, f"groups?wave={number}", query)
-        assert answer.status_code == 400, answer.text
+    query = PeerSumsQuery(digest=campaign.digest, **count_above(campaign, 0.5, 0.5)).to_json()
+    for release in ("wave=1", "wave=2", "wave=3", "pooled=2", "pooled=3"):
+        answer = asked(pair, campaign, f"sums?{release}", query)
+        assert (answer.status_code, answer.json()["type"]) == (403, "urn:fss-ecdf:problem:budget-exceeded")
     until_released(pair, campaign, "pooled 3")
     for at in (2, 3):
         assert pair.ask(0, campaign, "curve", pooled=at)["n"] == 40 * at

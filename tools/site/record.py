@@ -76,7 +76,8 @@ def record(pair: LivePair, campaign_id: bytes) -> dict[str, dict[str, Any]]:
     ask("GET", "/v1/campaigns/{cid}/ecdf", "analyst", query="?at=0.25,0.5&stratum=event")
     ask("GET", "/v1/campaigns/{cid}/curve", "analyst")
     ask("GET", "/v1/campaigns/{cid}/counts", "analyst", query="?stratum=event")
-    ask("POST", "/v1/campaigns/{cid}/groups", "analyst", json={"upper_ends": [0.5, 1.0], "epsilon": 0.25})
+    sums = {"weights": [[0, 0, 0, 1, 1, 0] * 2, [0, 25, 50, 75, 100, 0] * 2], "units": [1, 100], "epsilon": 0.25}
+    ask("POST", "/v1/campaigns/{cid}/sums", "analyst", json=sums)
     ask("GET", "/v1/campaigns/{cid}/budget", "analyst")
     _ask_about_sites(ask, pair, bytes(reversed(campaign_id)))
     _ask_about_waves(ask, pair, bytes(255 - byte for byte in campaign_id))

@@ -31,11 +31,13 @@ from fss_ecdf.campaign.noise.tables import KEPT_BITS, Floats
 
 MAX_SUMS = 4096
 MAX_WEIGHT = (1 << 31) - 1
-MAX_ENTRIES = 1 << 24  # weights of all sums
+MAX_ENTRIES = 1 << 22  # weights of all sums
+MAX_UNITS = 64  # different ones: each needs tables of its own to draw from
 # A sum of both servers' shares is known modulo 2^61 - 1, signs included.
 _MAX_TOTAL = 1 << 59
-# Products that finding a sensitivity may take: half a second.
+# Products that finding a sensitivity may take: half a second. A step of a loop takes as long as so many of them.
 _MAX_WORK = 1 << 28
+_STEP = 1 << 12
 _BLOCK = 8  # sums whose signs are enumerated together, where those of all are too many
 
 # Below this rate noise is put together from digits: a table of the rest has at most some 20 000 entries.
@@ -142,7 +144,10 @@ def read_sums(
     ranges = [int(high) - int(low) for low, high in zip(rows.min(axis=1), rows.max(axis=1), strict=True)]
     if not any(ranges) or (units is None and 0 in ranges):
         raise InvalidQuery(f"all weights of sum {ranges.index(0)} are equal: it is known without a query")
-    return SumQuery(rows, tuple(ranges) if units is None else _units(units, len(rows)), float(epsilon), instances)
+    found = tuple(ranges) if units is None else _units(units, len(rows))
+    if len(set(found)) > MAX_UNITS:
+        raise InvalidQuery(f"the sums of a query have at most {MAX_UNITS} different units, got {len(set(found))}")
+    return SumQuery(rows, found, float(epsilon), instances)
 
 
 def _rows(weights: Any, cells: int) -> Integers:
@@ -175,15 +180,21 @@ def joint_sensitivity(weights: Integers, units: Sequence[int]) -> Sensitivity:
     blocks of sums added up, and, by the triangle inequality, twice the largest distance from any one point.
     """
     scaled, denominator, fits = _in_units(weights, units)
-    columns = np.unique(scaled, axis=1)
+    columns = _distinct(scaled)
     sums, distinct = columns.shape
-    if sums.bit_length() <= 6 and sums * distinct << (sums - 1) <= _MAX_WORK:
-        found, exact = _by_signs(columns), True
-    elif sums * distinct**2 <= _MAX_WORK:
-        found, exact = _by_pairs(columns), True
-    else:
-        found, exact = _bound(columns), False
-    return Sensitivity(Fraction(found, denominator), exact and fits)
+    each = sums * distinct + _STEP
+    by_signs, by_pairs = each << min(sums - 1, 62), each * distinct
+    if min(by_signs, by_pairs) > _MAX_WORK:
+        return Sensitivity(Fraction(_bound(columns), denominator), False)
+    found = _by_signs(columns) if by_signs <= by_pairs else _by_pairs(columns)
+    return Sensitivity(Fraction(found, denominator), fits)
+
+
+def _distinct(columns: Integers) -> Integers:
+    """Each column once. Sorted row by row: numpy compares whole columns far more slowly."""
+    ordered = columns[:, np.lexsort(columns)]
+    new = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    return ordered[:, np.concatenate([[True], new])]
 
 
 def _in_units(weights: Integers, units: Sequence[int]) -> tuple[Integers, int, bool]:
@@ -251,18 +262,3 @@ def laplace_distance(rate: float) -> float:
     reach = KEPT_BITS / rest + 1
     cut = (4 / -math.expm1(-rest) + 4) * 2.0**-KEPT_BITS + (2 * reach + 1) * 2.0**-DRAW_BITS
     return cut + 2 * digits * (4 * 2.0**-KEPT_BITS + (1 << DIGIT_BITS) * 2.0**-DRAW_BITS)
-
-
-def score_group_sums(scores: Sequence[int], ends: Sequence[int], unit: int) -> tuple[Integers, tuple[int, ...]]:
-    """Weights and units of Algorithm 2: for each score group O_0, O_1, E_0 and E_1, over cells of two strata.
-
-    `scores`: of every grid index, in multiples of 1 / unit. `ends`: the last grid index of each group.
-    """
-    score, last = np.asarray(scores, np.int64), np.asarray(ends, np.int64)
-    index = np.arange(score.size)
-    inside = (index <= last[:, np.newaxis]) & (index > np.concatenate([[-1], last[:-1]])[:, np.newaxis])
-    nobody = np.zeros_like(inside, np.int64)
-    observed = [np.hstack([inside, nobody]), np.hstack([nobody, inside])]
-    expected = [np.tile(inside * p, 2) for p in (unit - score, score)]
-    counts = len(last)
-    return np.vstack([*observed, *expected]).astype(np.int64), (1,) * 2 * counts + (unit,) * 2 * counts

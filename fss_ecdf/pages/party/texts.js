@@ -79,9 +79,9 @@ export const SCREEN_TEXTS = {
     "{total} au total : {curve} pour la courbe, {reserve} pour d’autres statistiques",
   ],
   epsilonWaves: [
-    "at most {total} in all: {curve} for the wave in which you take part, {pooled} for waves pooled later",
-    "höchstens {total} insgesamt: {curve} für Ihre Welle, {pooled} für später zusammengefasste Wellen",
-    "au plus {total} au total : {curve} pour votre vague, {pooled} pour les vagues regroupées ensuite",
+    "at most {total} in all: {curve} for the wave in which you take part, {pooled} for waves pooled later, {reserve} kept for further statistics",
+    "höchstens {total} insgesamt: {curve} für Ihre Welle, {pooled} für später zusammengefasste Wellen, {reserve} für weitere Statistiken",
+    "au plus {total} au total : {curve} pour votre vague, {pooled} pour les vagues regroupées ensuite, {reserve} pour d’autres statistiques",
   ],
   scale: ["Scale", "Skala", "Échelle"],
   scaleValue: [
