@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dealer import commands as dealer_commands
@@ -183,6 +183,7 @@ def test_no_text_changes_a_line_that_it_is_not_on(**given_: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
+@example("\u09be")  # a mark that takes a cell of its own, at the start
 @given(st.text(max_size=300))
 def test_a_problem_is_one_line_whatever_it_says(detail: str) -> None:
     err = io.StringIO()

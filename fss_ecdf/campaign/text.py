@@ -115,7 +115,7 @@ def shown(text: str) -> str:
         return text
     parts, marks = list[str](), MOST_MARKS
     for one in text:
-        marks = marks + 1 if unicodedata.category(one) in ("Mn", "Me") else 0
+        marks = marks + 1 if unicodedata.category(one) in ("Mn", "Mc", "Me") else 0
         parts.append(f"\\u{{{ord(one):x}}}" if marks > MOST_MARKS or _FORBIDDEN.match(one) else one)
     return "".join(parts)
 

@@ -35,6 +35,12 @@ def test_texts_and_addresses_of_the_vectors() -> None:
     assert not any(is_address(text) for text in words("rejected_addresses"))
 
 
+@pytest.mark.parametrize("mark", ["\u0301", "\u09be", "\u20dd"], ids=["Mn", "Mc", "Me"])
+def test_a_mark_at_the_start_does_not_stand_on_what_comes_before(mark: str) -> None:
+    assert shown(mark + "a") == f"\\u{{{ord(mark):x}}}a"
+    assert shown("a" + mark) == "a" + mark
+
+
 def test_every_character_that_is_no_letter_mark_or_sign_is_forbidden() -> None:
     """By this Python's Unicode: a new version that adds format characters fails here."""
     forbidden = {c for first, last in FORBIDDEN for c in range(first, last + 1)}

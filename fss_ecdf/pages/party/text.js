@@ -21,7 +21,7 @@ const ADDRESS = new RegExp(
 export function shownPlainly(text) {
   let marks = MOST_MARKS;
   return Array.from(text, (one) => {
-    marks = /[\p{Mn}\p{Me}]/u.test(one) ? marks + 1 : 0;
+    marks = /\p{M}/u.test(one) ? marks + 1 : 0;
     return marks > MOST_MARKS || FORBIDDEN.test(one) ? `\\u{${Number(one.codePointAt(0)).toString(16)}}` : one;
   }).join("");
 }
