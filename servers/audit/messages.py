@@ -90,7 +90,20 @@ class CheckAudit:
             if of_tables.get(id_of(entry), entry) != entry:
                 detail = f"the share of table {to_base64url(id_of(entry))} is not the one that was checked"
                 raise Wrong(self.server, detail)
+        self._require_list_of_tables()
         return 0
+
+    def _require_list_of_tables(self) -> None:
+        """The list of the tables is the audited server's own: what it left out, or added, would not be compared, or
+        what the other server kept would seem to be about too many."""
+        checked, listed = {id_of(entry) for entry in self._entries}, self._checked_tables
+        keys = {id_of(entry) for entry in self._rows[0].entries}
+        there = {one.id: one.people for tables in self._tables for one in tables.tables if one.id in checked}
+        wrong = {i for i, people in there.items() if listed.get(i) != people}
+        wrong |= {i for i in listed if i in keys or i not in checked}
+        if wrong:
+            detail = f"the list of the tables that were checked is wrong about upload {to_base64url(min(wrong))}"
+            raise Wrong(self.server, detail)
 
     @cached_property
     def _checked_tables(self) -> dict[bytes, int]:

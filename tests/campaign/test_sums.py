@@ -62,6 +62,12 @@ def test_large_units_are_rounded_to_the_safe_side(
     assert found.value == true or not found.exact
 
 
+def test_a_sum_without_a_range_adds_nothing_whatever_its_unit() -> None:
+    weights, units = np.array([[0, 1], [0, 0], [0, 0]]), [4294967291, 268435399, 4294967279]
+    found = joint_sensitivity(weights, units)
+    assert found.value == slow_sensitivity(weights, units) == Fraction(1, 4294967291)
+
+
 def test_many_different_cells_have_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     weights = rng.integers(-1000, 1000, (20, 60))

@@ -73,6 +73,25 @@ def test_a_message_about_other_words_is_named(pair: LivePair, study: Campaign, t
     assert audits.wrong(audits.found((keys, evidence), study)) == {"check messages about tables": 1}
 
 
+@pytest.mark.parametrize("change", ["none listed", "one left out", "a key listed", "other people"])
+def test_a_list_of_tables_that_is_wrong_is_named(pair: LivePair, study: Campaign, tmp_path: Path, change: str) -> None:
+    """A server that forged a message about a table would leave the table out of its list, or blame the other one."""
+    keys, evidence = audits.handed_over(pair, study, tmp_path, 1)
+    path = next((keys / "wave-0").glob("check-*/tables"))
+    data, entries = path.read_bytes(), path.with_name("entries").read_bytes()
+    ids = {data[i : i + 16] for i in range(0, len(data), 24)}
+    size = len(entries) // 25
+    key = next(entries[i : i + 16] for i in range(0, len(entries), size) if entries[i : i + 16] not in ids)
+    changed = {
+        "none listed": b"",
+        "one left out": data[24:],
+        "a key listed": data + key + (30).to_bytes(8, "little"),
+        "other people": data[:16] + (149).to_bytes(8, "little") + data[24:],
+    }[change]
+    path.write_bytes(changed) if changed else path.unlink()
+    assert set(audits.wrong(audits.found((keys, evidence), study)).values()) == {1}
+
+
 def test_discarded_tables_are_said_to_be_erased(pair: LivePair, study: Campaign, tmp_path: Path) -> None:
     with pair.operator(0) as client:
         assert client.post(f"/v1/campaigns/{name(study)}/discard-excluded").json() == {"erased": 100}

@@ -202,10 +202,11 @@ def _in_units(weights: Integers, units: Sequence[int]) -> tuple[Integers, int, b
 
     Rounded up are the factors of whole rows, so that no difference becomes smaller.
     """
-    common = math.lcm(*units)
     ranges = [int(high) - int(low) for low, high in zip(weights.min(axis=1), weights.max(axis=1), strict=True)]
     lowest = weights.min(axis=1, keepdims=True)
-    factors, denominator = [common // unit for unit in units], common
+    # Sums without a range change nothing; the factor of one could be more than 64 bits hold.
+    common = math.lcm(*(unit for unit, r in zip(units, ranges, strict=True) if r))
+    factors, denominator = [common // unit if r else 0 for unit, r in zip(units, ranges, strict=True)], common
     fits = sum(f * r for f, r in zip(factors, ranges, strict=True)) < 1 << 61
     if not fits:
         in_all = sum(Fraction(r, unit) for r, unit in zip(ranges, units, strict=True))
