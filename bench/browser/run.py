@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     output.print_machine(args.seed)
     with tempfile.TemporaryDirectory() as folder, _started(Path(folder)) as pair, chromium([trusting(pair)]) as driver:
-        campaign = new_campaign(args.bits, checked=not args.unchecked)
+        campaign = new_campaign(args.bits, check_keys=not args.unchecked)
         pair.create(campaign)
         results = _Run(pair, driver, campaign, Path(folder)).send(args.rows, args.seed)
     print_table(results)

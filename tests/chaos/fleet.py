@@ -112,7 +112,7 @@ class Play:
     def __init__(self, world: World, size: Size, seed: str) -> None:
         self._world, self._fleet, self._size = world, world.fleet, size
         self._rng = random.Random(seed)
-        self._campaign = new_campaign(strata=["no", "yes"], reserve=1.0, checked=self._rng.random() < 0.5)
+        self._campaign = new_campaign(strata=["no", "yes"], reserve=1.0, check_keys=self._rng.random() < 0.5)
         self._model = Model(self._campaign)
         self._sending, self._over, self._failed = threading.Event(), threading.Event(), list[BaseException]()
         self._left = size.kills

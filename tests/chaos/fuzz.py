@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dealer.receipt import DONE, Receipt, open_receipt
+from dealer.receipt import Receipt, open_receipt
 from fss import FssError, KeyBatch, field
 from fss_ecdf.campaign.binary_messages import (
     ShareMessage,
@@ -269,7 +269,7 @@ def _receipt(path: Path) -> Target:
     token, rand = "token", bytes
     with open_receipt(path, "campaign", token, rand) as fresh:
         fresh.take("00" * 32, 3, 2)
-        fresh.note([0], DONE)
+        fresh.note_stored(0, (to_base64url(bytes(64)),) * 2)
     seed = path.read_bytes()
 
     def decode(data: bytes) -> Receipt:

@@ -114,7 +114,7 @@ def test_a_seal_that_failed_half_way_says_where_both_sides_are(tmp_path: Path) -
         pair.upload_values(campaign, campaign.to_positions(values(20)).positions)
         failed = call(main, *operator, "seal", name(campaign))
         assert failed.returncode == 75
-        assert "server 0: frozen; of the other server it says: not to be asked" in failed.stdout
+        assert "server 0: frozen; of the other server it says: no answer" in failed.stdout
         assert "the other server cannot be asked now" in failed.stdout
         pair.exited(1)
         pair.drop(1, "crash_at")
@@ -129,7 +129,7 @@ def test_a_seal_that_failed_half_way_says_where_both_sides_are(tmp_path: Path) -
         assert "uploads go on at both servers" in reopened.stdout, reopened.stderr
         pair.upload_values(campaign, np.array([3]))
         taken = call(main, *operator, "cancel-seal", name(campaign))  # server 1's was given before it died
-        assert "server 1: your word is taken back; uploads go on" in taken.stdout
+        assert "server 1: agreement withdrawn; uploads go on" in taken.stdout
         assert code(pair.agree(campaign, 0)) == "agreement-pending"
         assert "sealed 21 uploads" in call(main, *operator, "seal", name(campaign)).stdout
 

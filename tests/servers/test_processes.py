@@ -132,7 +132,7 @@ def test_a_worker_that_is_stopped_and_wakes_up_changes_nothing(fleet: Fleet, che
             with fleet.direct(role, api, fleet.servers[role].analyst) as client:
                 assert client.get(f"/v1/campaigns/{name(campaign)}/curve").json()["counts"] == answer
         left = {path.name.split("-")[0] for path in (fleet.home(role) / "data" / name(campaign)).iterdir()}
-        assert left <= {"keys", "curve", "noised", "release", "evidence", "messages"}, left
+        assert left <= {"keys", "curve", "noised", "release", "evidence", "messages", "table"}, left
 
 
 def test_an_upload_survives_the_process_that_took_it(fleet: Fleet) -> None:
