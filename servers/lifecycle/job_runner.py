@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -139,6 +140,8 @@ class JobRunner:
         finally:
             keeping.cancel()
         await self._write(end, due)
+        for curve in held.curves:  # only now are they answered from
+            log.event("curve-ready", campaign=to_base64url(job.campaign), **curve)
 
     async def _keep(self, held: "_Held", work: "asyncio.Task[None]") -> None:
         """Renew the lease and show how far the work is, while it goes on. What is somebody else's now is let go."""
@@ -268,9 +271,9 @@ class JobRunner:
             raise NotReadyYet("earlier waves are not sealed yet")
         for release in releases(entry, [wave for wave in waves if wave.number <= number]).values():
             if release.last == number and campaign.waves is None:
-                await self._curve(release, share, started)
+                await self._curve(release, share, started, held)
             elif release.last == number:
-                await self._curve(release, await self._pooled(release), started)
+                await self._curve(release, await self._pooled(release), started, held)
 
     async def _pooled(self, release: SealedRelease) -> RawShare:
         """The share of several waves' keys, from what was kept of each."""
@@ -281,7 +284,7 @@ class JobRunner:
             raise NotReadyYet("earlier waves are not evaluated yet")
         return share
 
-    async def _curve(self, release: SealedRelease, share: RawShare, started: float) -> None:
+    async def _curve(self, release: SealedRelease, share: RawShare, started: float, held: "_Held") -> None:
         """This server's share of the whole curve, with its noise, on disk."""
         campaign, noise = release.campaign, source(self._settings.server, release)
         folder = Folder(self._settings.data, campaign.id, release.last)
@@ -291,9 +294,7 @@ class JobRunner:
         await asyncio.to_thread(folder.save_curve, "noised", noise.covers, curve)
         seconds = time.monotonic() - started
         metrics.CURVE_SECONDS.observe(seconds)
-        log.event(
-            "curve-ready", campaign=to_base64url(campaign.id), release=str(release.name), seconds=round(seconds, 2)
-        )
+        held.curves.append({"release": str(release.name), "seconds": round(seconds, 2)})
 
 
 def _not_sealed(what: str) -> Problem:
@@ -306,6 +307,7 @@ class _Held:
     def __init__(self, job: Job, lease_s: float) -> None:
         self.job, self._lease_s = job, lease_s
         self.renewed = time.monotonic()
+        self.curves: list[dict[str, Any]] = []  # made since, for the log
 
     @property
     def is_lost(self) -> bool:
