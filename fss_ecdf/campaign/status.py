@@ -47,6 +47,8 @@ class WaveStatus(StatusPart):
     uploads: int = Field(description="stored for it or, once its set is fixed, in the set")
     rejected: int = Field(description="uploads that failed the check")
     operator_agreed: bool = Field(description="whether this server's operator has agreed to seal it")
+    abandoned: bool = Field(default=False, description="whether both operators abandoned it: its parties upload again")
+    abandon_agreed: bool = Field(default=False, description="whether this server's operator has agreed to abandon it")
     unmatched: int | None = Field(default=None, description="uploads that only this server had")
     checksum: str | None = Field(default=None, description="of its set, once that is fixed")
     phase: str | None = Field(default=None, description="of the job that goes on with its set")

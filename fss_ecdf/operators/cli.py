@@ -65,6 +65,7 @@ def add_campaign(commands: Commands, supported: Callable[..., Iterable[tuple[str
         ("seal", "agree to seal the campaign; when both operators have agreed, the set of uploads is fixed"),
         ("cancel-seal", "withdraw your agreement to seal (only before the other operator has agreed)"),
         ("unfreeze", "undo a freeze on both servers, if no set was fixed"),
+        ("abandon-wave", "agree to abandon a wave that cannot be sealed; its parties upload again"),
         ("discard-excluded", "erase the excluded uploads for good"),
         ("export", "write the description and the released curve to files"),
         ("party-page", "write the page on which parties take part, as one HTML file"),
@@ -74,6 +75,9 @@ def add_campaign(commands: Commands, supported: Callable[..., Iterable[tuple[str
         action.add_argument("id", help="the id of the campaign")
         if name == "seal":
             action.add_argument("--wave", type=int, metavar="N", help="the wave to close; default: the open one")
+        if name == "abandon-wave":
+            action.add_argument("--wave", type=int, required=True, metavar="N", help="the wave to abandon")
+            action.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         if name == "export":
             action.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write")
             action.add_argument(

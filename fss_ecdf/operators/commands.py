@@ -301,6 +301,20 @@ def cancel_seal(args: argparse.Namespace) -> int:
     return OK
 
 
+def abandon_wave(args: argparse.Namespace) -> int:
+    question = (
+        f"abandon wave {args.wave} at both servers? Nothing of it is ever released; its parties must upload again"
+    )
+    if not args.yes and not ask_yes_no(question, "abandon it with --yes"):
+        print("nothing was changed")
+        return OK
+    with _remotes(args) as remotes:
+        excluded, server = at_both.abandon_wave(remotes, args.id, args.wave)
+    print(f"wave {args.wave} is abandoned; server {server} had {excluded} uploads of it, which are excluded")
+    print("\nnext: tell its parties to run fss-dealer upload --replace: they send new keys for the open wave")
+    return OK
+
+
 def change_sites(args: argparse.Namespace) -> int:
     code: int = getattr(site_commands, args.action)(args, operator_file(args))
     return code

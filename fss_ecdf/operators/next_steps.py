@@ -61,6 +61,15 @@ def _without_peer(there: StatusProblem | None, command: Command) -> str:
 
 def _of_waves(status: Status, there: Status, command: Command) -> str:
     """Uploads go on whatever becomes of a wave that closes."""
+    for wave in status.waves:
+        other = there.of_wave(wave.number)
+        if wave.abandon_agreed or (other is not None and other.abandon_agreed):
+            who = "you" if wave.abandon_agreed else "the other operator"
+            both = f"{command('abandon-wave')} --wave {wave.number}"
+            return f"{who} agreed to abandon wave {wave.number}; both operators must: {both}"
+        if other is not None and wave.state == "checking" and other.state in ("open", "frozen"):
+            lost = f"if that server has lost uploads: {command('abandon-wave')} --wave {wave.number}"
+            return f"wave {wave.number} is {wave.state} here and {other.state} at the other server; {lost}"
     waiting = [wave.number for wave in status.waves if wave.state == "frozen"]
     if waiting or status.wave != there.wave:
         which = waiting[0] if waiting else min(status.wave, there.wave)

@@ -227,6 +227,23 @@ def seal(remotes: list[ServerClient], campaign_id: str, wave: int | None = None)
     )
 
 
+def abandon_wave(remotes: list[ServerClient], campaign_id: str, wave: int) -> tuple[int, int]:
+    """Each server gets its operator's agreement to abandon a wave; the last server to get it has both servers do so.
+
+    Returns how many uploads were excluded there, and the number of that server.
+    """
+    for remote in remotes:
+        try:
+            answer = remote.json("POST", f"/v1/campaigns/{campaign_id}/abandon?wave={wave}")
+            return int(answer["excluded"]), remote.number
+        except AgreementPending:
+            continue
+    raise AgreementPending(
+        f"server {remotes[0].number} has your agreement now; the operator of the other server must run the same "
+        "command, and until then nothing is changed"
+    )
+
+
 def environment(campaign: Campaign, places: list[ServerAddress], token: str | None) -> str:
     """Shell variables that tell parties' and analysts' programs where a campaign lives; parties get its token, too."""
     name = to_base64url(campaign.id)

@@ -20,7 +20,7 @@ def lines(status: Status) -> Iterator[str]:
         total = sum(wave.uploads for wave in earlier)
         yield f"  waves {earlier[0].number} to {earlier[-1].number}: {total} uploads"
     for wave in status.waves[-SHOWN:]:
-        parts = [wave.state, f"{wave.uploads} uploads"]
+        parts = ["abandoned" if wave.abandoned else wave.state, f"{wave.uploads} uploads"]
         parts += [f"{wave.rejected} rejected"] if wave.rejected else []
         parts += [f"{wave.unmatched} excluded, which only this server had"] if wave.unmatched else []
         parts += [] if wave.phase is None else [f"{wave.phase} {100 * (wave.progress or 0):.0f} %"]

@@ -16,6 +16,7 @@ from servers.api.requests import (
     BEARER,
     CAMPAIGN_BODY,
     CampaignId,
+    Number,
     OneWave,
     WhichKem,
     body,
@@ -149,6 +150,16 @@ async def unfreeze(cid: CampaignId, request: Request) -> JSONResponse:
     server, entry = auth.require(request, OPERATOR), await entry_of(request, cid)
     await record_action(server, "unfreeze", cid, server.sealer.unfreeze(entry.campaign))
     return JSONResponse({"state": OPEN})
+
+
+@router.post("/v1/campaigns/{cid}/abandon", tags=["campaign"], dependencies=[BEARER])
+async def abandon(cid: CampaignId, request: Request, wave: Number) -> JSONResponse:
+    """Abandon a wave that cannot be sealed, once both operators want it. Its parties upload again. Can be repeated."""
+    server, entry = auth.require(request, OPERATOR), await entry_of(request, cid)
+    abandoned = await record_action(server, "abandon", cid, server.sealer.abandon(entry.campaign, wave), wave=wave)
+    server.workman.call()
+    assert abandoned.set is not None
+    return JSONResponse({"abandoned": wave, "excluded": abandoned.set.unmatched})
 
 
 @router.post("/v1/campaigns/{cid}/discard-excluded", tags=["campaign"], dependencies=[BEARER])

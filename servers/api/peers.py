@@ -30,6 +30,7 @@ from servers.release.release_state import ReleaseState
 from servers.release.sum_queries import QueryReader
 from servers.rollback import HEADER
 from servers.server import Server
+from servers.storage import abandoned_waves
 from servers.storage.key_files import KEYS, TABLES, split_ids
 from servers.storage.waves import OPEN
 
@@ -149,6 +150,15 @@ async def agree(cid: str, request: Request, wave: Number = 0) -> Response:
     server.crash("peer-sealed")
     server.workman.call()
     return as_json(Agreed.of(fixed))
+
+
+@router.post("/v1/peer/campaigns/{cid}/abandon", include_in_schema=False)
+async def abandon(cid: str, request: Request, wave: Number = 0) -> JSONResponse:
+    server, campaign, _ = await _step(cid, request)
+    await server.writer.run(lambda: abandoned_waves.abandon(server.storage.engine, campaign.id, wave))
+    server.crash("peer-abandoned")
+    server.workman.call()
+    return JSONResponse({"abandoned": wave})
 
 
 async def _step(cid: str, request: Request) -> tuple[Server, Campaign, Step]:

@@ -64,8 +64,9 @@ def _trouble(trouble: troubles.Trouble) -> Trouble:
 def _wave(server: Server, campaign: bytes, wave: Wave) -> WaveStatus:
     uploads = server.storage.uploads.in_wave(campaign, wave.number) if wave.set is None else wave.set.count
     fields = {"number": wave.number, "state": wave.state, "uploads": uploads, "rejected": wave.rejected}
+    fields |= {"operator_agreed": wave.operator_agreed, "abandon_agreed": wave.abandon_agreed}
     more = _of_set(server, campaign, wave)
-    return WaveStatus.model_validate({**fields, "operator_agreed": wave.operator_agreed, **more})
+    return WaveStatus.model_validate({**fields, "abandoned": wave.abandoned, **more})
 
 
 def _of_set(server: Server, campaign: bytes, wave: Wave) -> dict[str, Any]:

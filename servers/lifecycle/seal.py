@@ -55,6 +55,7 @@ from servers.lifecycle.id_tree import (
 from servers.lifecycle.seal_messages import EXCLUDED_AT_ONCE, NO_SET, Agreed, Frozen, IdsQuery, Step
 from servers.lifecycle.wave_schedule import is_due, is_manual
 from servers.peer import PeerClient
+from servers.storage import abandoned_waves
 from servers.storage.admission import seals_at_closing
 from servers.storage.entries import ENTRY_BYTES, id_of, id_of_last, split
 from servers.storage.key_files import split_ids
@@ -167,6 +168,17 @@ class Sealer:
             if theirs.state == FROZEN:
                 step = Step(theirs.freeze_number, campaign.digest).encode()
                 await self._peer.call("POST", campaign.id, "/unfreeze", content=step)
+
+    async def abandon(self, campaign: Campaign, number: int) -> Wave:
+        """Abandon a wave on both servers, once both operators have agreed: the other server first, then this one."""
+        async with self._alone(campaign.id):
+            engine, step = self._storage.engine, Step(0, campaign.digest).encode()
+            await self._writer.run(lambda: abandoned_waves.agree(engine, campaign.id, number))
+            await self._peer.call("POST", campaign.id, f"/abandon?wave={number}", content=step)
+            self._crash("abandoned-there")
+            wave = await self._writer.run(lambda: abandoned_waves.abandon(engine, campaign.id, number))
+        log.event("wave-abandoned", campaign=to_base64url(campaign.id), wave=number)
+        return wave
 
     @asynccontextmanager
     async def _alone(self, campaign_id: bytes) -> AsyncIterator[None]:

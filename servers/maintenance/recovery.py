@@ -13,8 +13,9 @@ from datetime import datetime
 import httpx
 
 from fss_ecdf.campaign.campaign import TIME_FORMAT, to_base64url
-from fss_ecdf.campaign.errors import InvalidPeerResponse, PeerUnavailable, Refused, parse_problem
-from fss_ecdf.campaign.parsing import parse_json
+from fss_ecdf.campaign.errors import InvalidPeerResponse, InvalidQuery, PeerUnavailable, Refused, parse_problem
+from fss_ecdf.campaign.json_messages import read
+from fss_ecdf.campaign.status import Status
 from fss_ecdf.cli.common import UsageError
 from fss_ecdf.net.server_identity import Identity
 from servers.peer import COMPARE, PeerForCommands
@@ -24,8 +25,9 @@ from servers.storage.action_log import LoggedAction
 from servers.storage.dump import States, present
 from servers.storage.history import OWN, PEER, Mark
 from servers.storage.storage import Storage
+from servers.storage.waves import CHECKING, SEALED
 
-FIXED = ("checking", "sealed")
+FIXED = (CHECKING, SEALED)
 ACTION = "recovery"
 
 
@@ -56,19 +58,30 @@ class Other:
         return Told.parse(said).seen
 
     def states(self, states: States) -> States:
-        """Where it has the campaigns whose uploads are not fixed here."""
+        """Where it has the campaigns whose uploads are not fixed here.
+
+        Not of waves that both servers can abandon: one that is checked there, so that nothing of it was released.
+        """
         found: States = {}
         for campaign in {campaign for (campaign, _), state in states.items() if state not in FIXED}:
             answer = self._get(f"/v1/peer/campaigns/{to_base64url(campaign)}")
             if answer.status_code == 200:
-                about = parse_json(answer.content)
-                for wave in about.get("waves", [{"number": 0, "state": about["state"]}]):
-                    found[campaign, int(wave["number"])] = str(wave["state"])
+                status = self._status(answer.content)
+                for wave in status.waves:
+                    if status.planned_waves is None or not (wave.abandoned or wave.state == CHECKING):
+                        found[campaign, wave.number] = wave.state
                 continue
             problem = parse_problem(answer.content)
             if problem is None or problem.code not in ("unknown-campaign", "campaign-deleted"):
                 raise PeerUnavailable("the other server does not say where its campaigns stand; try again when it does")
         return found
+
+    @staticmethod
+    def _status(data: bytes) -> Status:
+        try:
+            return read(Status, data)
+        except InvalidQuery as problem:
+            raise InvalidPeerResponse(f"the other server's status is not well-formed: {problem.detail}") from None
 
 
 def refuse_older(states: States, known: States, who: str, instead: str) -> None:

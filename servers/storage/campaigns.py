@@ -33,6 +33,7 @@ _INVITED = sa.select(INVITATIONS.c.token).where(
     INVITATIONS.c.campaign == sa.bindparam("campaign"), INVITATIONS.c.token == sa.bindparam("token")
 )
 NEW_WAVE = {"state": "open", "freeze_number": 0, "operator_agreed": False, "rejected": 0, "erased": False}
+NEW_WAVE |= {"abandon_agreed": False, "abandoned": False}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,14 @@ def exclude_unmatched(db: Connection, campaign_id: bytes, wave: int, ids: Sequen
     _move(db, campaign_id, ids, rejected=False)
 
 
+def exclude_wave(db: Connection, campaign_id: bytes, wave: int) -> int:
+    """All uploads of a wave that is abandoned. Returns of how many people they are."""
+    people = int(db.execute(tables.people_of(campaign_id, wave)).scalar_one())
+    tables.exclude_wave(db, campaign_id, wave)
+    _move_some(db, campaign_id, uploads_of(campaign_id, wave), rejected=False)
+    return people
+
+
 def reject(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
     """Move what did not pass the check aside. It is not taken again: its id counts as withdrawn."""
     for some in uploads_in(campaign_id, ids):
@@ -70,7 +78,11 @@ def uploads_in(campaign_id: bytes, ids: Sequence[bytes]) -> Iterator[sa.ColumnEl
 def _move(db: Connection, campaign_id: bytes, ids: Sequence[bytes], *, rejected: bool) -> None:
     tables.exclude(db, campaign_id, ids)
     for some in uploads_in(campaign_id, ids):
-        row = (sa.literal(campaign_id), *(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected))
-        columns = ["campaign", *_COLUMNS, "rejected"]
-        db.execute(EXCLUDED.insert().from_select(columns, sa.select(*row).where(some)))
-        db.execute(UPLOADS.delete().where(some))
+        _move_some(db, campaign_id, some, rejected=rejected)
+
+
+def _move_some(db: Connection, campaign_id: bytes, some: sa.ColumnElement[bool], *, rejected: bool) -> None:
+    row = (sa.literal(campaign_id), *(UPLOADS.c[name] for name in _COLUMNS), sa.literal(rejected))
+    columns = ["campaign", *_COLUMNS, "rejected"]
+    db.execute(EXCLUDED.insert().from_select(columns, sa.select(*row).where(some)))
+    db.execute(UPLOADS.delete().where(some))

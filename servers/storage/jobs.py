@@ -69,6 +69,12 @@ def add(db: Connection, campaign_id: bytes, wave: int) -> None:
     db.execute(JOBS.insert().values(campaign=campaign_id, wave=wave, phase=WAITING, progress=0.0, until=0.0))
 
 
+def begin_again(db: Connection, campaign_id: bytes, wave: int) -> None:
+    """In the transaction that changes a wave's set: whoever is at work on the old one has lost its lease."""
+    db.execute(JOBS.delete().where(_is(campaign_id, wave)))
+    add(db, campaign_id, wave)
+
+
 def storable(text: str | None) -> str | None:
     """What the other server said may hold what no database takes as text: NUL, and halves of surrogate pairs."""
     return None if text is None else text.replace("\0", "").encode(errors="replace").decode()

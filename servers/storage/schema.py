@@ -39,6 +39,8 @@ WAVES = sa.Table(
     sa.Column("key_file", sa.LargeBinary(32)),  # its digest, once it is written
     sa.Column("peer_seed", sa.LargeBinary(32)),  # the other server's part of the challenge, once told
     sa.Column("erased", sa.Boolean, nullable=False),  # its keys, after the last release that they are in
+    sa.Column("abandon_agreed", sa.Boolean, nullable=False),  # this server's operator has agreed to abandon it
+    sa.Column("abandoned", sa.Boolean, nullable=False),  # both have: its set is empty, and its parties upload again
 )
 # The salts of this server's HPKE keys, from the first commitment for a campaign of an id until the campaign is deleted.
 COMMITMENTS = sa.Table(

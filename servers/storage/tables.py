@@ -138,6 +138,12 @@ def exclude(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
         db.execute(SITE_TABLES.update().where(some).values(excluded=True))
 
 
+def exclude_wave(db: Connection, campaign_id: bytes, wave: int) -> None:
+    """All of a wave are aside now."""
+    mine = (SITE_TABLES.c.campaign == number_of(campaign_id)) & (SITE_TABLES.c.wave == wave)
+    db.execute(SITE_TABLES.update().where(mine).values(excluded=True))
+
+
 def erase(db: Connection, campaign_id: bytes, ids: Sequence[bytes]) -> None:
     """Those of these uploads that are tables go, and what was stored of them."""
     for some in _among(campaign_id, ids):

@@ -61,6 +61,8 @@ class Wave:
     set: UploadSet | None
     peer_seed: bytes | None = field(default=None, repr=False)  # the other server's part of its challenge
     erased: bool = False  # its keys
+    abandon_agreed: bool = False  # this server's operator has agreed to abandon it
+    abandoned: bool = False  # both have: its set is empty
 
     @property
     def sealed(self) -> UploadSet:
@@ -98,7 +100,7 @@ class Waves:
         with Transaction(self._engine, campaign_id) as db:
             current = wave(db, campaign_id, number)
             if current.state == OPEN:
-                _set(db, campaign_id, current, operator_agreed=True)
+                change(db, campaign_id, current, operator_agreed=True)
 
     def withdraw_agreement(self, campaign_id: bytes) -> None:
         """This server's operator withdraws the agreement, before anything came of it."""
@@ -108,7 +110,7 @@ class Waves:
                 raise CampaignSealed("uploads are frozen already; fss-server campaign unfreeze undoes that")
             if current.state != OPEN:
                 raise CampaignSealed("the set of uploads is fixed; it is too late to withdraw the agreement")
-            _set(db, campaign_id, current, operator_agreed=False)
+            change(db, campaign_id, current, operator_agreed=False)
 
     def freeze(self, campaign_id: bytes, number: int = 0, *, closed: bool) -> Wave:
         """Take no more uploads: because this server's own operator agreed, or where it is `closed`; never before.
@@ -125,9 +127,8 @@ class Waves:
             campaign = campaigns.entry(db, campaign_id).campaign
             if campaign.waves is not None:
                 _require_earlier_fixed(db, campaign_id, number)
-            _set(db, campaign_id, current, state=FROZEN, freeze_number=current.freeze_number + 1)
-            if not _is_last(campaign, number):
-                db.execute(WAVES.insert().values(campaign=campaign_id, number=number + 1, **campaigns.NEW_WAVE))
+            change(db, campaign_id, current, state=FROZEN, freeze_number=current.freeze_number + 1)
+            open_next(db, campaign, number)
             return wave(db, campaign_id, number)
 
     def unfreeze(self, campaign_id: bytes, freeze: int) -> None:
@@ -138,7 +139,7 @@ class Waves:
             current = wave(db, campaign_id)
             _require_freeze(current, freeze)
             db.execute(PROPOSED.delete().where(PROPOSED.c.campaign == campaign_id))
-            _set(db, campaign_id, current, state=OPEN, operator_agreed=False)
+            change(db, campaign_id, current, state=OPEN, operator_agreed=False)
 
     def propose_exclusion(
         self, campaign_id: bytes, freeze: int, checksum: bytes, ids: Sequence[bytes], number: int = 0
@@ -180,11 +181,11 @@ class Waves:
                 raise TooFewUploads(f"{count} uploads are fewer than the {least} promised")
             excluded_uploads.exclude_unmatched(db, campaign_id, number, leave)
             about: dict[str, object] = {"sealed_count": count, "sealed_set": checksum, "unmatched": left_out}
-            about |= _of_tables(tables.of_set(db, campaign_id, number))
+            about |= set_of_tables(tables.of_set(db, campaign_id, number))
             checked = campaign.check_keys and count > 0
             about |= {"state": CHECKING, "checked_set": checksum} if checked else {"state": SEALED}
-            _set(db, campaign_id, current, **about)
-            _take_from_stored(db, campaign_id, left_out)
+            change(db, campaign_id, current, **about)
+            take_from_stored(db, campaign_id, left_out)
             db.execute(PROPOSED.delete().where(PROPOSED.c.campaign == campaign_id))
             if last and not checked:
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
@@ -207,9 +208,9 @@ class Waves:
             excluded_uploads.reject(db, campaign_id, rejected)
             count = current.rejected + people
             about = {"sealed_count": final.count, "sealed_set": final.checksum, "key_file": final.key_file}
-            about |= _of_tables((final.tables, final.in_tables))
-            _set(db, campaign_id, current, state=SEALED, rejected=count, **about)
-            _take_from_stored(db, campaign_id, people)
+            about |= set_of_tables((final.tables, final.in_tables))
+            change(db, campaign_id, current, state=SEALED, rejected=count, **about)
+            take_from_stored(db, campaign_id, people)
             if _is_last(campaign, number):
                 db.execute(WITHDRAWN.delete().where(WITHDRAWN.c.campaign == campaign_id))
             return wave(db, campaign_id, number)
@@ -228,7 +229,7 @@ class Waves:
             ):
                 raise StateChanged
             first()
-            _set(db, campaign_id, current, key_file=digest)
+            change(db, campaign_id, current, key_file=digest)
 
     def unless_checking(self, campaign_id: bytes, number: int, do: Callable[[], None]) -> None:
         """Something that must not happen while the keys of a wave are checked; nobody begins to meanwhile."""
@@ -239,12 +240,12 @@ class Waves:
     def keep_peer_seed(self, campaign_id: bytes, seed: bytes, number: int = 0) -> None:
         """The other server's part of the challenge: it fits its commitment, so it is the only one there will be."""
         with Transaction(self._engine, campaign_id) as db:
-            _set(db, campaign_id, wave(db, campaign_id, number), peer_seed=seed)
+            change(db, campaign_id, wave(db, campaign_id, number), peer_seed=seed)
 
     def note_erased(self, campaign_id: bytes, number: int) -> None:
         """Nothing needs this wave's keys any more; from now on they may be gone."""
         with Transaction(self._engine) as db:
-            _set(db, campaign_id, wave(db, campaign_id, number), erased=True)
+            change(db, campaign_id, wave(db, campaign_id, number), erased=True)
 
     def people(self, campaign_id: bytes, number: int, leave: Sequence[bytes]) -> int:
         """Of how many people a wave has values, without some of its uploads."""
@@ -313,22 +314,30 @@ def _as_wave(row: sa.Row[tuple[object, ...]]) -> Wave:
     if row.state in (CHECKING, SEALED):
         of_tables = row.sealed_tables or 0, row.sealed_in_tables or 0
         fixed = UploadSet(row.sealed_count, row.sealed_set, row.unmatched, row.checked_set, row.key_file, *of_tables)
-    return Wave(
-        row.number, row.state, row.freeze_number, row.operator_agreed, row.rejected, fixed, row.peer_seed, row.erased
-    )
+    before = row.number, row.state, row.freeze_number, row.operator_agreed, row.rejected
+    return Wave(*before, fixed, row.peer_seed, row.erased, row.abandon_agreed, row.abandoned)
 
 
-def _of_tables(counts: tuple[int, int]) -> dict[str, object]:
+def set_of_tables(counts: tuple[int, int]) -> dict[str, object]:
     return {"sealed_tables": counts[0], "sealed_in_tables": counts[1]}
 
 
-def _set(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:
+def open_next(db: Connection, campaign: Campaign, number: int) -> None:
+    """The wave behind this one, if there is one, takes uploads."""
+    if not _is_last(campaign, number):
+        db.execute(WAVES.insert().values(campaign=campaign.id, number=number + 1, **campaigns.NEW_WAVE))
+
+
+def change(db: Connection, campaign_id: bytes, current: Wave, **values: object) -> None:
+    """Write what is new of a wave. What was agreed about a wave that is to be abandoned was about its state."""
+    if "state" in values:
+        values["abandon_agreed"] = False
     mine = (WAVES.c.campaign == campaign_id) & (WAVES.c.number == current.number)
     history.advance(db)
     db.execute(WAVES.update().where(mine).values(**values))
 
 
-def _take_from_stored(db: Connection, campaign_id: bytes, gone: int) -> None:
+def take_from_stored(db: Connection, campaign_id: bytes, gone: int) -> None:
     left = CAMPAIGNS.c.stored - gone
     db.execute(CAMPAIGNS.update().where(CAMPAIGNS.c.id == campaign_id).values(stored=left))
 

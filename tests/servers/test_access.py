@@ -22,6 +22,7 @@ ROUTES = [
     ("GET", "/v1/commitments/{id}", {"operator"}),
     ("GET", "/v1/campaigns/{id}/status", {"operator"}),
     ("POST", "/v1/campaigns/{id}/seal", {"operator"}),
+    ("POST", "/v1/campaigns/{id}/abandon?wave=1", {"operator"}),
     ("POST", "/v1/campaigns/{id}/discard-excluded", {"operator"}),
     ("DELETE", "/v1/campaigns/{id}/seal", {"operator"}),
     ("POST", "/v1/campaigns/{id}/unfreeze", {"operator"}),
@@ -49,6 +50,7 @@ ROUTES = [
     ("POST", "/v1/peer/campaigns/{id}/messages", {"peer"}),
     ("GET", "/v1/peer/campaigns/{id}/statement", {"peer"}),
     ("POST", "/v1/peer/campaigns/{id}/table-messages", {"peer"}),
+    ("POST", "/v1/peer/campaigns/{id}/abandon", {"peer"}),
     ("GET", "/v1/peer/commitments/{id}", {"peer"}),
     ("GET", "/v1/peer/about", {"peer"}),
     ("GET", "/v1/peer/history", {"peer"}),
@@ -203,5 +205,5 @@ def test_metrics_and_openapi(pair: LivePair, sealed: Sealed) -> None:
         described = api["paths"][path.split("?")[0].replace("{id}", "{cid}")][method.lower()]
         assert described["summary"], path
         assert described["security"], path
-        if method == "POST" and not path.endswith(("seal", "discard-excluded", "unfreeze")):
+        if method == "POST" and not path.endswith(("seal", "discard-excluded", "unfreeze", "abandon?wave=1")):
             assert described["requestBody"]["content"], path

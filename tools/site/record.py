@@ -107,6 +107,9 @@ def _ask_about_waves(ask: Callable[..., None], pair: LivePair, campaign_id: byte
     pair.create(study)
     pair.upload_values(study, np.arange(20) % 13)
     ask("GET", "/v1/campaigns/{cid}/waves", "analyst", of=study)
+    with pair.operator(1) as client:
+        client.post(f"/v1/campaigns/{name(study)}/abandon", params={"wave": 1})
+    ask("POST", "/v1/campaigns/{cid}/abandon", "operator", of=study, query="?wave=1")
 
 
 def _ask_about_sites(ask: Callable[..., None], pair: LivePair, campaign_id: bytes) -> None:

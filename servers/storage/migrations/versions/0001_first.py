@@ -36,6 +36,8 @@ def upgrade() -> None:
         sa.Column("key_file", sa.LargeBinary(32)),
         sa.Column("peer_seed", sa.LargeBinary(32)),
         sa.Column("erased", sa.Boolean, nullable=False),
+        sa.Column("abandon_agreed", sa.Boolean, nullable=False),
+        sa.Column("abandoned", sa.Boolean, nullable=False),
     )
     op.create_table(
         "commitments",
